@@ -148,6 +148,7 @@ typedef struct {
     uint64_t gva;    /* of the first byte */
     void *into;      /* @len bytes; borrowed */
     uint32_t len;    /* up to %UPROF_SNAPSHOT_BYTES_MAX */
+    uint8_t step;    /* see uprof_mem_read_pieces() */
     bool is_missing; /* (out): not all bytes are mapped; @into is undefined */
 } UprofMemPiece;
 
@@ -156,8 +157,10 @@ typedef struct {
  * @n: pieces, up to %UPROF_MEM_PIECES_MAX
  *
  * Reads the pieces as they are now, in the order of @pieces, with one read of the guest if they fit
- * into it. The bytes are not remembered. Page tables are remembered, without the limit for one
- * sample; the caller bounds how much it reads. Worker only.
+ * into it. For a slow guest the order is another one, so that each read of the guest has as many
+ * pieces as possible: all pieces of a step, in any order, before all pieces of a higher step. Steps
+ * order only what is listed in that order, too. The bytes are not remembered. Page tables are
+ * remembered, without the limit for one sample; the caller bounds how much it reads. Worker only.
  */
 void uprof_mem_read_pieces(UprofMem *mem, unsigned vcpu, const UprofRegs *regs,
                            UprofMemPiece *pieces, unsigned n);

@@ -13,14 +13,6 @@
 #include "uprof/clock.h"
 #include "uprof/linux.h"
 
-/**
- * UPROF_TASK_LIST_NS: time for a list
- *
- * The list has up to 100,000 tasks in this time if memory is read directly. Through libvirt's
- * peeks, a task of an emulated guest takes 17 ms, so that the list has 3,500 tasks.
- */
-#define UPROF_TASK_LIST_NS (60 * UPROF_NS_PER_S)
-
 enum {
     UPROF_TASK_LIST_MAX = 100 * 1000, /* tasks in a list */
     UPROF_TASK_NAME_BYTES = 64,
@@ -68,6 +60,12 @@ typedef struct {
     char *missing;
     bool has_parents, has_times, has_waits, has_levels; /* these members are known */
 } UprofTaskList;
+
+/**
+ * uprof_task_list_limit_ns: Returns: the time for a list; stacks of all its tasks may take as long
+ * again
+ */
+uint64_t uprof_task_list_limit_ns(const UprofMem *mem);
 
 /**
  * uprof_task_list_read:

@@ -35,6 +35,12 @@ enum {
     IDS_TOGETHER = UPROF_MEM_PIECES_MAX / 2,
 };
 
+#define LIMIT_NS (60 * UPROF_NS_PER_S)
+#define SLOW_LIMIT_NS (600 * UPROF_NS_PER_S)
+
+/* Steps of a read: see uprof_mem_read_pieces(). The nodes are read in the first one. */
+enum { MEMBERS_STEP = 1, CHECK_STEP };
+
 G_STATIC_ASSERT(UPROF_TASK_PARTS_MAX + MORE_PIECES <= UPROF_MEM_PIECES_MAX);
 
 /* A node of a ring: struct list_head */
@@ -110,7 +116,7 @@ get_word(const Walk *walk, const UprofTaskBytes *task, uint64_t offset)
     return uprof_task_bytes_word(walk->offsets, task, offset, sizeof(uint64_t));
 }
 
-/* Returns: the number of @pieces that read the candidate */
+/* Returns: the number of @pieces that read the candidate: node, members, and the node again */
 static unsigned
 list_candidate_pieces(const Walk *walk, const Ring *ring, Candidate *task, UprofMemPiece *pieces)
 {
@@ -119,13 +125,17 @@ list_candidate_pieces(const Walk *walk, const Ring *ring, Candidate *task, Uprof
     unsigned n = 0;
 
     pieces[n++] = (UprofMemPiece){ .gva = task->at, .into = &task->first, .len = sizeof(Node) };
-    n += uprof_task_offsets_list_pieces(offsets, address, &task->bytes, pieces + n);
+    n += uprof_task_offsets_list_pieces(offsets, address, &task->bytes, MEMBERS_STEP, pieces + n);
     pieces[n++] = (UprofMemPiece){ .gva = address + offsets->pid,
                                    .into = &task->id,
-                                   .len = sizeof(task->id) };
-    pieces[n++] = (UprofMemPiece){ .gva = task->at, .into = &task->last, .len = sizeof(Node) };
-    pieces[n++] =
-        (UprofMemPiece){ .gva = task->before, .into = &task->next, .len = sizeof(task->next) };
+                                   .len = sizeof(task->id),
+                                   .step = CHECK_STEP };
+    pieces[n++] = (UprofMemPiece){
+        .gva = task->at, .into = &task->last, .len = sizeof(Node), .step = CHECK_STEP
+    };
+    pieces[n++] = (UprofMemPiece){
+        .gva = task->before, .into = &task->next, .len = sizeof(task->next), .step = CHECK_STEP
+    };
     return n;
 }
 
@@ -671,13 +681,18 @@ uprof_task_list_read(const UprofLinux *kernel, UprofMem *mem, uint64_t time_ns, 
         .indices = g_hash_table_new_full(g_int64_hash, g_int64_equal, g_free, NULL),
         .end_ns = uprof_clock_now_ns() + time_ns,
     };
-    /* for a slow guest, the guesses cost more than they save */
-    walk.guess = uprof_task_guess_new(
-        offsets, &walk.memory, uprof_mem_is_slow(mem) ? 0 : uprof_linux_symbols(kernel)->first_ids);
+    walk.guess =
+        uprof_task_guess_new(offsets, &walk.memory, uprof_linux_symbols(kernel)->first_ids);
     note_missing(offsets, list);
     walk_tasks(&walk, uprof_linux_symbols(kernel)->init_task);
     clear_walk(&walk);
     return g_steal_pointer(&list);
+}
+
+uint64_t
+uprof_task_list_limit_ns(const UprofMem *mem)
+{
+    return uprof_mem_is_slow(mem) ? SLOW_LIMIT_NS : LIMIT_NS;
 }
 
 UprofTaskList *

@@ -84,12 +84,14 @@ char *uprof_task_offsets_missing(const UprofTaskOffsets *offsets);
 /**
  * uprof_task_offsets_list_pieces: lists the reads of the parts of the structure at @address
  * @bytes: (out): gets them when the pieces are read; borrowed
+ * @step: of the reads: see uprof_mem_read_pieces()
  * @pieces: (out): up to %UPROF_TASK_PARTS_MAX
  *
  * Returns: number of pieces
  */
-unsigned uprof_task_offsets_list_pieces(const UprofTaskOffsets *offsets, uint64_t address,
-                                        UprofTaskBytes *bytes, UprofMemPiece *pieces);
+unsigned
+uprof_task_offsets_list_pieces(const UprofTaskOffsets *offsets, uint64_t address,
+                               UprofTaskBytes *bytes, unsigned step, UprofMemPiece *pieces);
 
 /**
  * uprof_task_bytes_word: Returns: the little-endian number of @len bytes, up to 8, at @offset of

@@ -239,13 +239,14 @@ uprof_task_offsets_missing(const UprofTaskOffsets *offsets)
 
 unsigned
 uprof_task_offsets_list_pieces(const UprofTaskOffsets *offsets, uint64_t address,
-                               UprofTaskBytes *bytes, UprofMemPiece *pieces)
+                               UprofTaskBytes *bytes, unsigned step, UprofMemPiece *pieces)
 {
     for (unsigned i = 0; i < offsets->n_parts; i++)
         pieces[i] = (UprofMemPiece){
             .gva = address + offsets->parts[i].offset,
             .into = bytes->bytes + offsets->parts[i].at,
             .len = offsets->parts[i].len,
+            .step = (uint8_t)step,
         };
     return offsets->n_parts;
 }

@@ -16,6 +16,7 @@ enum {
     WORD = 8,
     DEAD = 0x80, /* Linux, include/linux/sched.h, TASK_DEAD */
     PIECES = UPROF_TASK_PARTS_MAX + 1,
+    TASK_STEP = 1, /* the step in which a task_struct is read: behind its stack */
 };
 
 /* The input of each copy; all pointers are borrowed. */
@@ -148,7 +149,8 @@ list_copy_pieces(const Copier *copier, const UprofTask *task, UprofTaskStack *st
     stack->gva = task->saved_sp;
     stack->len = (uint32_t)(task->stack + copier->links->stack_bytes - task->saved_sp);
     pieces[0] = (UprofMemPiece){ .gva = stack->gva, .into = stack->bytes, .len = stack->len };
-    return 1 + uprof_task_offsets_list_pieces(copier->offsets, task->address, bytes, pieces + 1);
+    return 1 + uprof_task_offsets_list_pieces(copier->offsets, task->address, bytes, TASK_STEP,
+                                              pieces + 1);
 }
 
 /*
@@ -373,7 +375,7 @@ uprof_task_stack_is_same(const UprofLinux *kernel, UprofMem *mem, const UprofTas
     if (!copier.offsets)
         return false;
     const unsigned n =
-        uprof_task_offsets_list_pieces(copier.offsets, task->address, bytes, pieces + 1);
+        uprof_task_offsets_list_pieces(copier.offsets, task->address, bytes, TASK_STEP, pieces + 1);
     uprof_kernel_read_pieces(&copier.memory, pieces + 1, n);
     return judge_copy(&copier, pieces, bytes, &now) == UPROF_TASK_STACK_COPIED;
 }

@@ -16,6 +16,7 @@
 #include <string.h>
 
 #include "mem-priv.h"
+#include "piece-batch-priv.h"
 #include "recent-copy-priv.h"
 #include "uprof/clock.h"
 
@@ -63,14 +64,6 @@ typedef struct {
     uint64_t gva, gpa, len; /* bytes; 0: none yet */
 } Mapped;
 
-/* Spans of the guest, and the piece to which each span belongs. */
-typedef struct {
-    UprofSpan spans[BULK_SPANS];
-    UprofMemPiece *owners[BULK_SPANS]; /* borrowed */
-    unsigned n;
-    Mapped last; /* pieces one after another mostly lie in one page */
-} PieceBatch;
-
 struct _UprofMem {
     UprofGuest *guest; /* borrowed */
     UprofLane lane;
@@ -84,7 +77,8 @@ struct _UprofMem {
     unsigned n_saved;   /* pages that samples may fetch in addition */
     uint64_t saved_ns;  /* when pages were last added to @n_saved */
     bool is_bulk;       /* the limit for one sample is off */
-    PieceBatch *begun;  /* (nullable): owned: of uprof_mem_begin_pieces(); empty if it has ended */
+    /* (nullable): owned: of uprof_mem_begin_pieces(); empty if it has ended */
+    UprofPieceBatch *begun;
 
     /* sampler of a slow guest */
     Table *tables;
@@ -673,19 +667,13 @@ uprof_mem_read_pages(UprofMem *mem, unsigned vcpu, const UprofRegs *regs, UprofM
 }
 
 static void
-note_missing(PieceBatch *batch)
+read_piece_batch(UprofMem *mem, UprofPieceBatch *batch)
 {
-    for (unsigned i = 0; i < batch->n; i++)
-        batch->owners[i]->is_missing |= batch->spans[i].missing;
-    batch->n = 0;
-}
-
-static void
-read_piece_batch(UprofMem *mem, PieceBatch *batch)
-{
-    if (batch->n > 0)
-        uprof_guest_read(mem->guest, mem->lane, batch->spans, batch->n);
-    note_missing(batch);
+    if (batch->n == 0)
+        return;
+    uprof_piece_batch_prepare(batch, mem->guest->slow_reads);
+    uprof_guest_read(mem->guest, mem->lane, batch->spans, batch->n_spans);
+    uprof_piece_batch_finish(batch);
 }
 
 /* @left: (out): bytes up to the end of the range. Returns: false if @gva is not mapped */
@@ -703,15 +691,19 @@ find_mapped(UprofMem *mem, const Request *request, Mapped *last, uint64_t gva, u
     return true;
 }
 
-/* Adds the spans of a piece: one, unless its pages lie apart in guest-physical memory. */
+/*
+ * Adds the spans of a piece: one, unless its pages lie apart in guest-physical memory.
+ * @mapped: (inout): of the piece before; both mostly lie in one page
+ */
 static void
-add_piece(UprofMem *mem, const Request *request, PieceBatch *batch, UprofMemPiece *piece)
+add_piece(UprofMem *mem, const Request *request, UprofPieceBatch *batch, UprofMemPiece *piece,
+          Mapped *mapped)
 {
     UprofSpan *last = NULL;
     uint64_t gpa, left;
 
     for (uint32_t done = 0; done < piece->len && !piece->is_missing;) {
-        if (!find_mapped(mem, request, &batch->last, piece->gva + done, &gpa, &left)) {
+        if (!find_mapped(mem, request, mapped, piece->gva + done, &gpa, &left)) {
             piece->is_missing = true;
             return;
         }
@@ -719,11 +711,12 @@ add_piece(UprofMem *mem, const Request *request, PieceBatch *batch, UprofMemPiec
         if (last && last->gpa + last->len == gpa) {
             last->len += part;
         } else {
-            if (batch->n == BULK_SPANS)
+            if (batch->n == UPROF_PIECE_BATCH_MAX)
                 read_piece_batch(mem, batch);
-            batch->owners[batch->n] = piece;
-            last = &batch->spans[batch->n++];
-            *last = (UprofSpan){ .gpa = gpa, .into = (uint8_t *)piece->into + done, .len = part };
+            const UprofSpan span = { .gpa = gpa,
+                                     .into = (uint8_t *)piece->into + done,
+                                     .len = part };
+            last = uprof_piece_batch_add(batch, piece, span);
         }
         done += part;
     }
@@ -731,16 +724,17 @@ add_piece(UprofMem *mem, const Request *request, PieceBatch *batch, UprofMemPiec
 
 /* Reads pieces, except the last ones, which stay in the batch. */
 static void
-add_pieces(UprofMem *mem, const Request *request, PieceBatch *batch, UprofMemPiece *pieces,
+add_pieces(UprofMem *mem, const Request *request, UprofPieceBatch *batch, UprofMemPiece *pieces,
            unsigned n)
 {
+    Mapped mapped = { 0 };
+
     g_assert(mem->pages && n <= UPROF_MEM_PIECES_MAX);
     batch->n = 0;
-    batch->last = (Mapped){ 0 };
     mem->is_bulk = true;
     for (unsigned i = 0; i < n; i++) {
         pieces[i].is_missing = false;
-        add_piece(mem, request, batch, &pieces[i]);
+        add_piece(mem, request, batch, &pieces[i], &mapped);
     }
     mem->is_bulk = false;
 }
@@ -750,7 +744,7 @@ uprof_mem_read_pieces(UprofMem *mem, unsigned vcpu, const UprofRegs *regs, Uprof
                       unsigned n)
 {
     const Request request = { .vcpu = vcpu, .regs = regs };
-    PieceBatch batch; /* large; add_pieces() initializes what is used */
+    UprofPieceBatch batch; /* large; add_pieces() initializes what is used */
 
     add_pieces(mem, &request, &batch, pieces, n);
     read_piece_batch(mem, &batch);
@@ -763,11 +757,13 @@ uprof_mem_begin_pieces(UprofMem *mem, unsigned vcpu, const UprofRegs *regs, Upro
     const Request request = { .vcpu = vcpu, .regs = regs };
 
     if (!mem->begun)
-        mem->begun = g_new0(PieceBatch, 1);
+        mem->begun = g_new0(UprofPieceBatch, 1);
     g_assert(mem->begun->n == 0);
     add_pieces(mem, &request, mem->begun, pieces, n);
-    if (mem->begun->n > 0)
-        uprof_guest_begin_read(mem->guest, mem->begun->spans, mem->begun->n);
+    if (mem->begun->n == 0)
+        return;
+    uprof_piece_batch_prepare(mem->begun, mem->guest->slow_reads);
+    uprof_guest_begin_read(mem->guest, mem->begun->spans, mem->begun->n_spans);
 }
 
 void
@@ -776,7 +772,7 @@ uprof_mem_end_pieces(UprofMem *mem)
     if (!mem->begun || mem->begun->n == 0)
         return;
     uprof_guest_end_read(mem->guest);
-    note_missing(mem->begun);
+    uprof_piece_batch_finish(mem->begun);
 }
 
 bool

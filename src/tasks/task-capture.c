@@ -21,7 +21,8 @@ static UprofTaskList *
 read_list(UprofPipeline *pipeline, const UprofTaskRequest *request)
 {
     uprof_mem_begin_sample(pipeline->mem, request->time_ns, request->reset);
-    return uprof_task_list_read(pipeline->kernel, pipeline->mem, UPROF_TASK_LIST_NS, NULL);
+    return uprof_task_list_read(pipeline->kernel, pipeline->mem,
+                                uprof_task_list_limit_ns(pipeline->mem), NULL);
 }
 
 static bool

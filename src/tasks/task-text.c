@@ -67,7 +67,8 @@ uprof_task_text_list(UprofPipeline *pipeline, const UprofTaskRequest *request, c
                      const UprofNotices *notices, GArray **all, GError **error)
 {
     uprof_mem_begin_sample(pipeline->mem, request->time_ns, request->reset);
-    const uint64_t list_ns = request->list_ns > 0 ? request->list_ns : UPROF_TASK_LIST_NS;
+    const uint64_t list_ns =
+        request->list_ns > 0 ? request->list_ns : uprof_task_list_limit_ns(pipeline->mem);
     g_autoptr(UprofTaskList) list =
         pipeline->tasks ? uprof_task_list_copy(pipeline->tasks)
                         : uprof_task_list_read(pipeline->kernel, pipeline->mem, list_ns, error);

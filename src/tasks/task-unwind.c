@@ -10,9 +10,6 @@ enum {
     TOGETHER = 32,          /* stacks that are copied together, unless the unwinder reads ahead */
 };
 
-/* As long as for the list: see task-text.c. */
-#define KERNEL_NS (UINT64_C(60) * UPROF_NS_PER_S)
-
 /* Between two tasks as between two samples: so the limits of a sample begin again. */
 #define APART_NS UINT64_C(10000000)
 
@@ -60,7 +57,8 @@ uprof_task_unwinder_init(UprofTaskUnwinder *unwinder, UprofPipeline *pipeline,
     uprof_task_unwinder_init_beside(unwinder, pipeline, reader);
     uprof_task_unwinder_restart(unwinder, request->time_ns, request->reset);
     unwinder->end_ns =
-        uprof_clock_now_ns() + (request->kernel_ns > 0 ? request->kernel_ns : KERNEL_NS);
+        uprof_clock_now_ns() +
+        (request->kernel_ns > 0 ? request->kernel_ns : uprof_task_list_limit_ns(pipeline->mem));
 }
 
 bool

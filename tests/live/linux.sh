@@ -172,13 +172,23 @@ same_tasks()
     say "$name: tasks of $1: $(tail -n 1 "$work/said")"
 }
 
-# compares_tasks: `ps` and `dump --tasks` agree with the guest's own /proc, also for a capture
+# list_by_peeks: writes the lists of tasks that a user without the right to read QEMU's memory gets
+list_by_peeks()
+{
+    local privileged=$program program=$work/unprivileged
+    printf '#!/bin/sh\nexec setpriv --bounding-set -sys_ptrace %q "$@"\n' "$privileged" >"$program"
+    chmod +x "$program"
+    list_tasks peeks --access monitor "$name"
+}
+
+# compares_tasks: `ps` and `dump --tasks` agree with the guest's own /proc, also by peeks and for a capture
 compares_tasks()
 {
     tell_linux "$name" 'stop in:/system.slice/web.service:waits user user' >"$work/said"
     say "$name: tasks wait"
     ask_linux "$name" states >"$work/before" || fail 'no states'
     list_tasks guest "${patient[@]}" "$name"
+    list_by_peeks
     profile 0 -q -d 1s "${patient[@]}" -o "$work/tasks.capture" "$name"
     ask_linux "$name" states >"$work/after" || fail 'no states'
     profile 0 dmesg "${patient[@]}" "$name"
@@ -188,6 +198,7 @@ compares_tasks()
     # The guest may have gone on logging since.
     head -n "$(wc -l <"$work/out")" "$work/log" | cmp -s - "$work/out" || fail "another log: $(head "$work/out")"
     same_tasks guest
+    same_tasks peeks
     same_tasks capture
     echo bad >"$work/bad.capture"
     profile 6 ps "$work/bad.capture" "$work/tasks.capture"

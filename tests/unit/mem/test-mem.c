@@ -503,10 +503,10 @@ test_read_pages_hole(void)
 
 /* Pieces are read as they are now, also across pages; a missing page spoils only its piece. */
 static void
-test_read_pieces(void)
+test_read_pieces(gconstpointer is_slow)
 {
     UprofRegs regs;
-    g_autoptr(MemoryGuest) guest = open_guest(false, &regs);
+    g_autoptr(MemoryGuest) guest = open_guest(is_slow != NULL, &regs);
     g_autoptr(UprofMem) mem = uprof_mem_new(&guest->base, UPROF_LANE_WORKER);
     uint8_t near[4], across[4], apart[4], none[4];
     UprofMemPiece pieces[] = {
@@ -580,7 +580,8 @@ main(int argc, char **argv)
     g_test_add_func("/mem/copy/is-not-kept", test_copy_is_not_kept);
     g_test_add_func("/mem/read/remembers", test_read_remembers);
     g_test_add_func("/mem/read/across-pages", test_read_across_pages);
-    g_test_add_func("/mem/read/pieces", test_read_pieces);
+    g_test_add_data_func("/mem/read/pieces", NULL, test_read_pieces);
+    g_test_add_data_func("/mem/read/slow-pieces", "slow", test_read_pieces);
     g_test_add_func("/mem/read/begun-pieces", test_begun_pieces);
     g_test_add_func("/mem/read/forgets", test_read_forgets);
     g_test_add_func("/mem/read/fresh-max", test_read_costs_no_more_than_fresh_max);
