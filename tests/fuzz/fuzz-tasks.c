@@ -3,7 +3,7 @@
  * The tasks and the log of a Linux guest with some changed words. An input is changes of 11 bytes.
  * A change is 16 bits, the number of the word in memory; a byte; and a value of 64 bits. Bits 0 and
  * 1 of the byte say how the value is used. The other bits are the number of the read before which
- * the word changes.
+ * the word changes. The reads of the guest are slow if the number of changes is odd.
  */
 #include "fuzz.h"
 
@@ -192,6 +192,7 @@ fuzz_input(const uint8_t *data, size_t size)
         ram = g_memdup2(guest->memory->ram, guest->memory->ram_len);
     }
     memcpy(guest->memory->ram, ram, guest->memory->ram_len);
+    guest->memory->base.slow_reads = size / CHANGE_BYTES % 2 == 1;
     g_autoptr(LinuxView) view = linux_view_new(guest);
     Input input = { .guest = guest, .changes = { data, size } };
     uprof_linux_want_tasks(view->kernel);
