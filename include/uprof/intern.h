@@ -53,3 +53,15 @@ const UprofName *uprof_names_read_back(UprofNames *names, UprofSlice raw);
 
 /** uprof_name_text: Returns: (transfer none): the text, NUL-terminated */
 const char *uprof_name_text(const UprofName *name);
+
+/**
+ * uprof_name_add_module: notes that a function is in a module
+ * @module: such as "libc.so.6", of the same table
+ */
+void uprof_name_add_module(const UprofName *name, const UprofName *module);
+
+/**
+ * uprof_name_module: Returns: (nullable) (transfer none): the module of a function; %NULL if it is
+ * not known, or if functions of several modules have that name
+ */
+const UprofName *uprof_name_module(const UprofName *name);

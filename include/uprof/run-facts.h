@@ -8,6 +8,7 @@
  */
 #pragma once
 
+#include "uprof/bytes.h"
 #include "uprof/histogram.h"
 
 #include <glib.h>
@@ -165,6 +166,15 @@ UprofRunImage *uprof_run_add_image(UprofRun *run, const char *label, const char 
  * does not identify one module any more.
  */
 void uprof_run_leave_module_out(UprofRun *run, const char *label);
+
+/**
+ * uprof_run_module_id:
+ * @name: of a module, such as "libc.so.6"
+ *
+ * Returns: (nullable) (transfer none): its build-id; %NULL if it is not known, or if several
+ * modules have that name
+ */
+const char *uprof_run_module_id(const UprofRun *run, UprofSlice name);
 
 /**
  * uprof_run_merge: adds the facts of another run

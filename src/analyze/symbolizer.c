@@ -73,24 +73,12 @@ is_called(const UprofRunImage *image, const char *label, size_t len)
     return strlen(image->label) == len + 2 && memcmp(image->label + 1, label, len) == 0;
 }
 
-/*
- * Returns: (nullable): the build-id of the module @label, such as "libc.so.6", which processes
- * had mapped; %NULL if it is unknown, or if several modules have that name
- */
+/* As uprof_run_module_id(), of the current profile. */
 static const char *
 find_module_id(const UprofSymbolizer *symbolizer, const char *label, size_t len)
 {
-    const char *id = NULL;
-
-    for (guint i = 0; symbolizer->facts && i < symbolizer->facts->images->len; i++) {
-        const UprofRunImage *image = g_ptr_array_index(symbolizer->facts->images, i);
-        if (!image->is_module || !is_called(image, label, len))
-            continue;
-        if (!image->build_id || (id && strcmp(image->build_id, id) != 0))
-            return NULL;
-        id = image->build_id;
-    }
-    return id;
+    return symbolizer->facts ? uprof_run_module_id(symbolizer->facts, (UprofSlice){ label, len })
+                             : NULL;
 }
 
 /* @label: (nullable): such as "app"; %NULL: any image. Returns: (nullable): its build-id */

@@ -6,13 +6,41 @@
 #include "uprof/text.h"
 
 /*
- * A UprofName is a pointer to its text; the type is never defined. Names are kept in a tree
- * because a guest could choose names that collide in a hash table.
+ * A UprofName is a pointer to the text of its entry; the type is never defined. Names are kept in a
+ * tree because a guest could choose names that collide in a hash table.
  */
 struct _UprofNames {
-    GTree *texts; /* (element-type utf8): owned; key and value are the same pointer */
+    GTree *texts; /* (element-type utf8): owned, in its entry; key and value are the same pointer */
     size_t max;   /* names */
 };
+
+typedef struct {
+    const UprofName *module; /* (nullable): of the same table */
+    bool has_modules;        /* there are several, so @module is %NULL */
+    char text[];
+} Entry;
+
+static Entry *
+get_entry(const void *text)
+{
+    return (Entry *)(void *)((char *)text - G_STRUCT_OFFSET(Entry, text));
+}
+
+static void
+free_text(gpointer text)
+{
+    g_free(get_entry(text));
+}
+
+static char *
+new_text(const char *text)
+{
+    const size_t size = strlen(text) + 1;
+    Entry *entry = g_malloc0(sizeof(*entry) + size);
+
+    memcpy(entry->text, text, size);
+    return entry->text;
+}
 
 static int
 compare_texts(gconstpointer a, gconstpointer b, gpointer unused)
@@ -25,7 +53,7 @@ uprof_names_new(void)
 {
     UprofNames *names = g_new0(UprofNames, 1);
 
-    names->texts = g_tree_new_full(compare_texts, NULL, g_free, NULL);
+    names->texts = g_tree_new_full(compare_texts, NULL, free_text, NULL);
     names->max = SIZE_MAX;
     return names;
 }
@@ -63,7 +91,7 @@ uprof_names_marker(UprofNames *names, const char *marker)
         /* "[unknown]" itself may exceed the limit by one. */
         if ((size_t)g_tree_nnodes(names->texts) >= names->max && strcmp(marker, full) != 0)
             return uprof_names_marker(names, full);
-        text = g_strdup(marker);
+        text = new_text(marker);
         g_tree_insert(names->texts, text, text);
     }
     return (const UprofName *)text;
@@ -117,6 +145,23 @@ uprof_names_read_back(UprofNames *names, UprofSlice raw)
         return uprof_names_marker(names, whole);
     }
     return uprof_names_intern(names, raw);
+}
+
+void
+uprof_name_add_module(const UprofName *name, const UprofName *module)
+{
+    Entry *entry = get_entry(name);
+
+    if (entry->has_modules || entry->module == module)
+        return;
+    entry->has_modules = entry->module != NULL;
+    entry->module = entry->has_modules ? NULL : module;
+}
+
+const UprofName *
+uprof_name_module(const UprofName *name)
+{
+    return get_entry(name)->module;
 }
 
 const char *

@@ -218,6 +218,23 @@ uprof_run_leave_module_out(UprofRun *run, const char *label)
     }
 }
 
+const char *
+uprof_run_module_id(const UprofRun *run, UprofSlice name)
+{
+    const char *id = NULL;
+
+    for (guint i = 0; i < run->images->len; i++) {
+        const UprofRunImage *image = g_ptr_array_index(run->images, i);
+        if (!image->is_module || strlen(image->label) != name.len + 2 ||
+            memcmp(image->label + 1, name.data, name.len) != 0)
+            continue;
+        if (!image->build_id || (id && strcmp(image->build_id, id) != 0))
+            return NULL;
+        id = image->build_id;
+    }
+    return id;
+}
+
 static void
 merge_image(UprofRun *run, const UprofRunImage *image)
 {

@@ -10,7 +10,8 @@
 
 /** UprofLocation: of a frame */
 typedef struct {
-    /* A literal: "[app]" or "[guest.kernel.kallsyms]", or the marker if the frame is one */
+    /* The module, if it is known; or else a literal: "[app]" or "[guest.kernel.kallsyms]", or the
+     * marker if the frame is one */
     const char *module;
     uint64_t address; /* 0 unless the name is an address */
     bool is_code;     /* the frame is in an image */

@@ -26,6 +26,7 @@ UprofLocation
 uprof_location_of(const UprofName *name)
 {
     const char *text = uprof_name_text(name);
+    const UprofName *module = uprof_name_module(name);
 
     switch (uprof_kind_of(name)) {
     case UPROF_KIND_IDLE:
@@ -39,6 +40,7 @@ uprof_location_of(const UprofName *name)
     default:
         if (strncmp(text, "0x", 2) == 0)
             return (UprofLocation){ "[unknown]", find_address(text), false };
-        return (UprofLocation){ UPROF_LOCATION_APP, find_address(text), true };
+        return (UprofLocation){ module ? uprof_name_text(module) : UPROF_LOCATION_APP,
+                                find_address(text), true };
     }
 }

@@ -19,7 +19,7 @@
 
 enum { VARINT = 0, LENGTH = 2 };
 enum { BLOCK = 64 * 1024 }; /* bytes to compress at a time */
-enum { MAPPING_NONE, MAPPING_APP, MAPPING_KERNEL };
+enum { MAPPING_NONE, MAPPING_APP, MAPPING_KERNEL, MAPPING_MODULES };
 
 typedef struct {
     UprofDeflate *packer;
@@ -28,6 +28,7 @@ typedef struct {
     GHashTable *strings; /* char -> index */
     GPtrArray *texts;    /* (element-type utf8): owned, by index */
     GHashTable *ids;     /* UprofName -> id */
+    GHashTable *modules; /* UprofName -> id of its mapping, from MAPPING_MODULES on */
     /* (element-type UprofName): index n has id n + 1, as location and as function */
     GPtrArray *locations;
     GString *message, *inner;
@@ -188,6 +189,31 @@ append_mapping(Pprof *pprof, uint64_t id, const char *module, const char *build_
     append_message(pprof->out, 3, pprof->message);
 }
 
+/* Returns: the mapping of the module, which is written when it is needed first */
+static uint64_t
+find_module(Pprof *pprof, const UprofName *module)
+{
+    gpointer id = g_hash_table_lookup(pprof->modules, module);
+
+    if (!id) {
+        const char *name = uprof_name_text(module);
+        const char *build_id = uprof_run_module_id(pprof->run, (UprofSlice){ name, strlen(name) });
+        g_autofree char *shown_id = build_id ? uprof_text_quote(build_id) : NULL;
+        id = GUINT_TO_POINTER(MAPPING_MODULES + g_hash_table_size(pprof->modules));
+        g_hash_table_insert(pprof->modules, (gpointer)module, id);
+        append_mapping(pprof, GPOINTER_TO_UINT(id), name, shown_id);
+    }
+    return GPOINTER_TO_UINT(id);
+}
+
+static uint64_t
+find_mapping(Pprof *pprof, const UprofName *name)
+{
+    const UprofName *module = uprof_name_module(name);
+
+    return is_kernel(name) ? MAPPING_KERNEL : module ? find_module(pprof, module) : MAPPING_APP;
+}
+
 static void
 append_mappings(Pprof *pprof)
 {
@@ -205,10 +231,11 @@ append_location(Pprof *pprof, uint64_t id, const UprofName *name)
 {
     const UprofLocation location = uprof_location_of(name);
     const uint64_t text = index_string(pprof, uprof_name_text(name));
+    const uint64_t mapping = location.is_code ? find_mapping(pprof, name) : MAPPING_NONE;
 
     append_number(pprof->message, 1, id);
-    if (location.is_code)
-        append_number(pprof->message, 2, is_kernel(name) ? MAPPING_KERNEL : MAPPING_APP);
+    if (mapping != MAPPING_NONE)
+        append_number(pprof->message, 2, mapping);
     if (location.address > 0)
         append_number(pprof->message, 3, location.address);
     append_number(pprof->inner, 1, id);
@@ -293,6 +320,7 @@ pprof_write_both(const UprofProfile *profile, const UprofProfile *waits, const U
     g_autoptr(GString) inner = g_string_new(NULL);
     g_autoptr(GHashTable) strings = g_hash_table_new(g_str_hash, g_str_equal);
     g_autoptr(GHashTable) ids = g_hash_table_new(NULL, NULL);
+    g_autoptr(GHashTable) modules = g_hash_table_new(NULL, NULL);
     g_autoptr(GPtrArray) texts = g_ptr_array_new_with_free_func(g_free);
     g_autoptr(GPtrArray) locations = g_ptr_array_new();
     Pprof pprof = {
@@ -302,6 +330,7 @@ pprof_write_both(const UprofProfile *profile, const UprofProfile *waits, const U
         .strings = strings,
         .texts = texts,
         .ids = ids,
+        .modules = modules,
         .locations = locations,
         .message = message,
         .inner = inner,

@@ -28,6 +28,9 @@ typedef struct {
  * The names are lines: the kind, two digits of the hash, a digit for the number of letters that the
  * name has in common with the previous name, and the other letters.
  *
+ * The modules are lines. If there are any, "within" has a number for each name, in the same order:
+ * the line of its module, from 1 on, or 0.
+ *
  * The functions are the weights of each name, in the same order: self and total of the new profile;
  * in a comparison, then those of the old profile.
  */

@@ -11,8 +11,8 @@
 #include <string.h>
 
 enum {
-    COMMON_MAX = 31,            /* letters: one digit */
-    HOTTEST_BYTES = 200 * 1000, /* of the names of hottest functions */
+    COMMON_MAX = 31,         /* letters: one digit */
+    LIST_BYTES = 200 * 1000, /* of the names of hottest functions, or of modules */
 };
 
 uint32_t
@@ -93,6 +93,37 @@ append_names(GString *out, const UprofPicture *picture)
     g_string_append(out, "</u:names>\n");
 }
 
+/* Returns: index of the name in @list, plus 1; 0 if there is no name, or no room for it */
+static uint32_t
+list_name(GHashTable *indices, GString *list, const UprofName *name)
+{
+    gpointer index = name ? g_hash_table_lookup(indices, name) : NULL;
+
+    if (name && !index && list->len + strlen(uprof_name_text(name)) <= LIST_BYTES) {
+        index = GUINT_TO_POINTER(g_hash_table_size(indices) + 1);
+        g_hash_table_insert(indices, (gpointer)name, index);
+        uprof_text_append_xml(list, uprof_name_text(name));
+        g_string_append_c(list, '\n');
+    }
+    return GPOINTER_TO_UINT(index);
+}
+
+static void
+append_modules(GString *out, const UprofPicture *picture)
+{
+    g_autoptr(GHashTable) indices = g_hash_table_new(NULL, NULL);
+    g_autoptr(GString) list = g_string_new(NULL);
+    g_autoptr(GString) numbers = g_string_new(NULL);
+
+    for (guint i = 0; i < picture->names->len; i++) {
+        const UprofName *module = uprof_name_module(g_ptr_array_index(picture->names, i));
+        uprof_digits_append(numbers, list_name(indices, list, module));
+    }
+    if (list->len > 0)
+        g_string_append_printf(out, "<u:modules>%s</u:modules>\n<u:within>%s</u:within>\n",
+                               list->str, numbers->str);
+}
+
 static void
 append_functions(GString *out, const UprofPicture *picture)
 {
@@ -158,21 +189,6 @@ append_timeline(GString *out, const UprofTimeline *timeline)
     g_string_append(out, "</u:stacks>\n");
 }
 
-/* Returns: index of the name in @list, plus 1; 0 if there is no name, or no room for it */
-static uint32_t
-list_name(GHashTable *indices, GString *list, const UprofName *name)
-{
-    gpointer index = name ? g_hash_table_lookup(indices, name) : NULL;
-
-    if (name && !index && list->len + strlen(uprof_name_text(name)) <= HOTTEST_BYTES) {
-        index = GUINT_TO_POINTER(g_hash_table_size(indices) + 1);
-        g_hash_table_insert(indices, (gpointer)name, index);
-        uprof_text_append_xml(list, uprof_name_text(name));
-        g_string_append_c(list, '\n');
-    }
-    return GPOINTER_TO_UINT(index);
-}
-
 /*
  * The days and the hottest functions are lines. The slots have four numbers for each cell: the line
  * of the hottest function, from 1 on; its samples; the failed rounds; and 1 if the slot and the
@@ -213,6 +229,7 @@ uprof_svg_tables_append(GString *out, const UprofSvgTables *tables)
     if (tables->runs[UPROF_OLD])
         append_run(out, "old", tables->runs[UPROF_OLD]);
     append_names(out, picture);
+    append_modules(out, picture);
     append_functions(out, picture);
     append_frames(out, picture);
     if (tables->timeline)

@@ -149,8 +149,11 @@ describe_node(const Drawing *drawing, const UprofTreeNode *node)
 
     g_autofree char *shown = format_weight(drawing, weight);
 
+    const UprofName *module = uprof_name_module(node->name);
+
     if (!drawing->tree->compares)
-        return g_strdup_printf("%s (%s, %s)", name, shown, share);
+        return g_strdup_printf("%s (%s, %s%s%s)", name, shown, share, module ? ", in " : "",
+                               module ? uprof_name_text(module) : "");
     const UprofChange change = find_change(drawing, node);
     g_autofree char *was =
         uprof_facts_percent(node->total[UPROF_OLD], find_whole(drawing, UPROF_OLD));

@@ -124,8 +124,10 @@ name_frame(const UprofSites *sites, const Site *site, const UprofLineFrame *fram
                                 ? g_strdup_printf(" (%s:%u)", file, frame->line)
                                 : g_strdup("");
     g_autofree char *text = g_strconcat(name, line, is_inlined ? "_[i]" : "", NULL);
+    const UprofName *frame_name = uprof_names_marker(sites->names, text);
 
-    return uprof_names_marker(sites->names, text);
+    uprof_image_claim_name(site->image, sites->names, frame_name);
+    return frame_name;
 }
 
 static void

@@ -8,6 +8,7 @@
 #include "symbol-table-priv.h"
 #include "uprof/arch.h"
 #include "uprof/cfi-table.h"
+#include "uprof/intern.h"
 #include "uprof/mapped-elf.h"
 #include "uprof/sym-types.h"
 
@@ -134,6 +135,11 @@ UprofSlice uprof_image_code(const UprofImage *image, uint64_t pc);
 
 /** uprof_image_word_bytes: Returns: 8 for 64-bit code, 4 for 32-bit code; @arch: of the guest */
 unsigned uprof_image_word_bytes(const UprofImage *image, const UprofArch *arch);
+
+/** uprof_image_claim_name: notes that the function @name, of @names, is in this module, if it is
+ * one
+ */
+void uprof_image_claim_name(const UprofImage *image, UprofNames *names, const UprofName *name);
 
 /** uprof_image_find: Returns: (nullable): the symbol that covers @pc, guest-virtual */
 const UprofSymbol *uprof_image_find(const UprofImage *image, uint64_t pc);

@@ -474,6 +474,17 @@ uprof_image_word_bytes(const UprofImage *image, const UprofArch *arch)
     return image->machine == X86_32 ? 4 : image->machine == X86_64 ? 8 : arch->word_bytes;
 }
 
+void
+uprof_image_claim_name(const UprofImage *image, UprofNames *names, const UprofName *name)
+{
+    if (image->module_base == 0)
+        return;
+    g_autofree char *label = g_strndup(image->label + 1, strlen(image->label) - 2);
+    const UprofName *module = uprof_names_marker(names, label);
+    if (strcmp(uprof_name_text(module), label) == 0) /* else there are too many names */
+        uprof_name_add_module(name, module);
+}
+
 const UprofSymbol *
 uprof_image_find(const UprofImage *image, uint64_t pc)
 {

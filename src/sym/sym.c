@@ -517,6 +517,7 @@ name_symbol(UprofSym *sym, const UprofImage *image, const UprofSymbol *symbol)
         sym->raw_names || is_kernel ? NULL : uprof_demangle(&sym->demangler, symbol->name);
     const UprofSlice words = text ? (UprofSlice){ text, strlen(text) } : symbol->name;
     name = is_kernel ? name_kernel(sym, symbol) : uprof_names_intern(sym->names, words);
+    uprof_image_claim_name(image, sym->names, name);
     g_hash_table_insert(sym->named, (gpointer)symbol, (gpointer)name);
     return name;
 }
@@ -540,6 +541,7 @@ name_gap(UprofSym *sym, UprofImage *image, uint64_t pc)
 
     g_snprintf(text, sizeof(text), "[%s+0x%" G_GINT64_MODIFIER "x]", label, pc - base);
     const UprofName *name = uprof_names_marker(sym->names, text);
+    uprof_image_claim_name(image, sym->names, name);
     return (UprofSymAnswer){ .kind = UPROF_SYM_IN_IMAGE,
                              .name = name,
                              .site = add_site(sym, image, pc, name),

@@ -4,7 +4,7 @@
  *
  * empty: no samples
  * phases: 4 s of two vCPUs at 100 Hz. vCPU 0 runs "first" in the first two seconds and "second" in
- * the other two. vCPU 1 halts, except in the third second.
+ * the other two. vCPU 1 halts, except in the third second. "first" is in a module.
  * large: a million samples of 100,000 stacks in 1000 s
  */
 #include <stdio.h>
@@ -53,6 +53,8 @@ static void
 make_phases(const Made *made)
 {
     made->run->vcpus = 2;
+    uprof_name_add_module(uprof_names_marker(made->names, "first"),
+                          uprof_names_marker(made->names, "libfirst.so.1"));
     for (unsigned i = 0; i < PHASES_S * RATE_HZ; i++) {
         const unsigned second = i / RATE_HZ;
         const uint64_t time_ns = UPROF_NS_PER_S + i * (UPROF_NS_PER_S / RATE_HZ);

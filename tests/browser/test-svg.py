@@ -468,6 +468,10 @@ def test_time(test, folder):
     left, top, width, height = browser.run(
         "const box = document.querySelector('.heat').getBoundingClientRect(); return [box.left, box.top, box.width, box.height]"
     )
+    browser.hover(*test.find("first"))
+    test.say("time/tip-module", "module libfirst.so.1" in test.text(".tip"))
+    browser.hover(*test.find("second"))
+    test.say("time/tip-no-module", "module" in test.text(".tip"), False)
     column, row = width / 4, height / 20
     levels = "return [...document.querySelectorAll('.heat path[class^=e]')].filter((p) => p.getAttribute('d')).map((p) => p.getAttribute('class'))"
     test.say("time/levels", browser.run(levels), ["e5", "e9"])

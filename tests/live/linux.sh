@@ -234,7 +234,7 @@ reads_by_peeks()
         if [ "$(qemu_status "$name")" = paused ]; then
             first=$(count_turns) || continue
             sleep 2
-            last=$(count_turns) || continue
+            last=$(count_turns) || last=$first
             [ "$(qemu_status "$name")" != paused ] || break
         fi
         sleep 0.2

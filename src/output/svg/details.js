@@ -6,13 +6,13 @@
 const kindWords = new Map(compares ? [] : all('.legend').map((group) =>
     [group.firstElementChild.getAttribute('class')[0], group.lastElementChild.textContent]));
 
-// A name can contain the line of the source, or the module of an address without a name:
-// "function (file.c:12)_[k]" or "[libc.so.6+0x1a2b]".
+// A name can contain the line of the source, or the image of an address without a name:
+// "function (file.c:12)_[k]" or "[app+0x1a2b]".
 const placeOf = (name) => {
     const line = /^(.*) \(([^()]+:\d+)\)(_\[[ik]\])?$/.exec(names[name]);
-    const module = /^\[(.+)\+0x[0-9a-f]+\]$/.exec(names[name]);
+    const module = modules[name] || (/^\[(.+)\+0x[0-9a-f]+\]$/.exec(names[name]) || [])[1];
     return { name: line ? line[1] + (line[3] || '') : names[name],
-             words: [line ? line[2] : '', module ? 'module ' + module[1] : '', kindWords.get(kinds[name]) || '']
+             words: [line ? line[2] : '', module ? 'module ' + module : '', kindWords.get(kinds[name]) || '']
                  .filter(Boolean).join('  \u00b7  ') };
 };
 

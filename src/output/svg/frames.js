@@ -53,6 +53,9 @@ for (const line of linesOf('names')) {
     lastName = lastName.slice(0, DIGITS[line.charCodeAt(3)]) + line.slice(4);
     addName(line[0], parseInt(line.slice(1, 3), 16), lastName);
 }
+// The module of each name, or ''
+const modules = [], moduleLines = ['', ...linesOf('modules')];
+if (part('within')) for (const { hasMore, next } = makeReader(part('within').textContent); hasMore();) modules.push(moduleLines[next()]);
 const HIDDEN = addName('m', 0, '[too narrow to be kept]');
 // Samples of halted vCPUs that are no stacks of the profile: they can be shown as a bar.
 const uncountedIdles = +part('graph').getAttribute('idle');

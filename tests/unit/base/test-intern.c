@@ -111,6 +111,29 @@ test_read_back(void)
 }
 
 static void
+test_module(void)
+{
+    g_autoptr(UprofNames) names = uprof_names_new();
+    const UprofName *name = uprof_names_intern(names, slice_of("f"));
+    const UprofName *one = uprof_names_intern(names, slice_of("libc.so.6"));
+    const UprofName *other = uprof_names_intern(names, slice_of("libm.so.6"));
+
+    g_assert_null(uprof_name_module(name));
+    for (unsigned i = 0; i < 2; i++) {
+        uprof_name_add_module(name, one);
+        g_assert_true(uprof_name_module(name) == one);
+    }
+    g_assert_true(uprof_names_intern(names, slice_of("f")) == name);
+    /* of two modules none is known, whatever comes later */
+    for (unsigned i = 0; i < 2; i++) {
+        uprof_name_add_module(name, other);
+        g_assert_null(uprof_name_module(name));
+    }
+    uprof_name_add_module(name, one);
+    g_assert_null(uprof_name_module(name));
+}
+
+static void
 test_free_null(void)
 {
     uprof_names_free(NULL);
@@ -126,6 +149,7 @@ main(int argc, char **argv)
     g_test_add_func("/intern/many", test_many);
     g_test_add_func("/intern/limit", test_limit);
     g_test_add_func("/intern/read-back", test_read_back);
+    g_test_add_func("/intern/module", test_module);
     g_test_add_func("/intern/free-null", test_free_null);
     return g_test_run();
 }

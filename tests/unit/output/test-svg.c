@@ -434,6 +434,26 @@ test_common_letters(void)
     g_assert_cmpstr(lines[4] + 3, ==, "fxxxxxxxxx1"); /* 31 letters are the most */
 }
 
+/* The module of a function is in its tooltip, and in the tables for the script. */
+static void
+test_modules(void)
+{
+    g_auto(Fixture) fixture = { 0 };
+    g_auto(Page) page = { 0 };
+
+    init_fixture(&fixture, "vm");
+    add(&fixture, "main", "read<int>", 1);
+    uprof_name_add_module(uprof_names_intern(fixture.names, (UprofSlice){ "read<int>", 9 }),
+                          uprof_names_marker(fixture.names, "lib<a>.so"));
+    render(&fixture, &page);
+    g_autofree char *title = ask(&page, "//s:g[@id='f']/s:g[s:text='read<int>']/s:title");
+    g_assert_cmpstr(title, ==, "read<int> (1 samples, 100.0 %, in lib<a>.so)");
+    g_autofree char *modules = ask(&page, "//u:modules");
+    g_assert_cmpstr(modules, ==, "lib<a>.so\n");
+    g_autofree char *within = ask(&page, "//u:within");
+    g_assert_cmpstr(within, ==, "ABA"); /* sorted: main, read<int>, vm */
+}
+
 /* With many frames and long names, the file stays small and says how many frames it omits. */
 static void
 test_large(void)
@@ -519,6 +539,7 @@ main(int argc, char **argv)
     g_test_add_func("/svg/tiny-frames", test_tiny_frames);
     g_test_add_func("/svg/hot-function", test_hot_function);
     g_test_add_func("/svg/common-letters", test_common_letters);
+    g_test_add_func("/svg/modules", test_modules);
     g_test_add_func("/svg/large", test_large);
     g_test_add_func("/svg/compare", test_compare);
     return g_test_run();
