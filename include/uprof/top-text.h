@@ -16,6 +16,7 @@ typedef struct {
     UprofBusyShare share;
     uint64_t most_held_ns; /* of the vCPU that was held longest, since the start ... */
     uint64_t elapsed_ns;   /* ... in this time */
+    uint64_t rate_mhz;     /* samples per second of each vCPU that were asked for, in millihertz */
     bool has_processes;    /* the guest is Linux, and its processes are known */
     bool is_ended;
 } UprofTopDomain;

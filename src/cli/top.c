@@ -194,6 +194,7 @@ measure_domain(Top *top, guint i, const UprofSession *session)
     uprof_busy_share_step(&domain->share, session, n_samples);
     domain->most_held_ns = counts.most_held_ns;
     domain->elapsed_ns = counts.elapsed_ns;
+    domain->rate_mhz = session->settings.rate_mhz;
     domain->has_processes = has_processes(session);
     domain->is_ended = counts.end != UPROF_SAMPLER_RUNNING;
 }

@@ -2,7 +2,9 @@
 #include "uprof/top-text.h"
 
 #include "hot-rows-priv.h"
+#include "uprof/clock.h"
 #include "uprof/number-text.h"
+#include "uprof/settings.h"
 
 /* Control sequences of ECMA-48 */
 #define HOME "\x1b[H"
@@ -39,15 +41,17 @@ append_domain(GString *out, const UprofTopView *view, const UprofTopDomain *doma
     g_autofree char *busy = uprof_format_percent(share->ran, share->ticks);
     g_autofree char *idle = uprof_format_percent(share->ticks - share->ran, share->ticks);
     g_autofree char *held = uprof_format_percent(domain->most_held_ns, MAX(domain->elapsed_ns, 1));
+    g_autofree char *rate = uprof_settings_format_rate(domain->rate_mhz);
 
     /* a narrow screen cuts the end of the line */
-    g_string_append_printf(out,
-                           "%s%s%s: %s %% busy, %s %% idle, %" G_GUINT64_FORMAT
-                           " samples in this round, %" G_GUINT64_FORMAT
-                           " missed in total, each vCPU held %s %%\n",
-                           domain->shown, domain->is_ended ? " (ended)" : "",
-                           lacks_processes(view, domain) ? " (processes unknown)" : "", busy, idle,
-                           share->ran, share->missed, held);
+    g_string_append_printf(
+        out,
+        "%s%s%s: %s %% busy, %s %% idle, %" G_GUINT64_FORMAT
+        " samples in this round, %" G_GUINT64_FORMAT
+        " missed in total, each vCPU held %s %%; %s Hz for %" G_GUINT64_FORMAT " s\n",
+        domain->shown, domain->is_ended ? " (ended)" : "",
+        lacks_processes(view, domain) ? " (processes unknown)" : "", busy, idle, share->ran,
+        share->missed, held, rate, domain->elapsed_ns / UPROF_NS_PER_S);
 }
 
 static void

@@ -2,6 +2,7 @@
 #include "uprof/top-text.h"
 
 #include "../../../src/live/hot-rows-priv.h"
+#include "uprof/clock.h"
 
 #include <string.h>
 
@@ -19,8 +20,9 @@ add_domain(Fixture *fixture, const char *shown, uint64_t ran)
     const UprofTopDomain domain = {
         .shown = shown,
         .share = { .ticks = 100, .ran = ran, .missed = 3 },
-        .most_held_ns = 10,
-        .elapsed_ns = 1000,
+        .most_held_ns = 720 * UPROF_NS_PER_MS,
+        .elapsed_ns = 72 * UPROF_NS_PER_S,
+        .rate_mhz = 99 * 1000,
     };
 
     g_array_append_val(fixture->domains, domain);
@@ -75,7 +77,7 @@ test_batch(Fixture *fixture, gconstpointer data)
 
     g_assert_cmpstr(text, ==,
                     "web-1: 75.0 % busy, 25.0 % idle, 75 samples in this round, 3 missed in total, "
-                    "each vCPU held 1.0 %\n"
+                    "each vCPU held 1.0 %; 99 Hz for 72 s\n"
                     "  self   total  function\n"
                     "  75.0    75.0  parse\n");
 }
