@@ -27,7 +27,7 @@ enum {
     /* Limits of a worker's time are of its own time (own-time-priv.h). */
     WAIT_MS = 50,          /* between two checks of these limits */
     BATCH_MS = 20,         /* the longest time for which snapshots are gathered before sending */
-    CALM_BATCH_MS = 100,   /* the same, of guests without processes: see find_batch_ms() */
+    CALM_BATCH_MS = 250,   /* the same, of guests without processes: see find_batch_ms() */
     BEGIN_MS = 2000,       /* of a worker: then it knows the guest's kernel, if it ever will */
     SILENCE_S = 30,        /* a worker without a message for longer hangs */
     INTERRUPTED_MS = 1200, /* in which a worker must end after Ctrl-C */
