@@ -51,17 +51,21 @@ const UprofName *uprof_names_marker(UprofNames *names, const char *marker);
  */
 const UprofName *uprof_names_read_back(UprofNames *names, UprofSlice raw);
 
+/** uprof_names_copy: interns a name of another table, with its module */
+const UprofName *uprof_names_copy(UprofNames *names, const UprofName *name);
+
 /** uprof_name_text: Returns: (transfer none): the text, NUL-terminated */
 const char *uprof_name_text(const UprofName *name);
 
 /**
- * uprof_name_add_module: notes that a function is in a module
- * @module: such as "libc.so.6", of the same table
+ * uprof_name_add_module: notes that a module has a function of this name
+ * @module: (nullable): such as "libc.so.6", of the same table; %NULL: something that is in no
+ *   module has the name, such as a process
  */
 void uprof_name_add_module(const UprofName *name, const UprofName *module);
 
 /**
  * uprof_name_module: Returns: (nullable) (transfer none): the module of a function; %NULL if it is
- * not known, or if functions of several modules have that name
+ * not known, or if the name is not of this module alone
  */
 const UprofName *uprof_name_module(const UprofName *name);

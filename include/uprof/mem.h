@@ -157,10 +157,11 @@ typedef struct {
  * @n: pieces, up to %UPROF_MEM_PIECES_MAX
  *
  * Reads the pieces as they are now, in the order of @pieces, with one read of the guest if they fit
- * into it. For a slow guest the order is another one, so that each read of the guest has as many
- * pieces as possible: all pieces of a step, in any order, before all pieces of a higher step. Steps
- * order only what is listed in that order, too. The bytes are not remembered. Page tables are
- * remembered, without the limit for one sample; the caller bounds how much it reads. Worker only.
+ * into it. The pieces of a slow guest are read in another order, so that one memory peek has as
+ * many of them as possible: all pieces of a step, by rising guest-physical addresses, before all
+ * pieces of a higher step. List the pieces of lower steps first: a read that is split keeps the
+ * order of the list. The bytes are not remembered. Page tables are remembered, without the limit
+ * for one sample; the caller bounds how much it reads. Worker only.
  */
 void uprof_mem_read_pieces(UprofMem *mem, unsigned vcpu, const UprofRegs *regs,
                            UprofMemPiece *pieces, unsigned n);

@@ -167,6 +167,9 @@ UprofRunImage *uprof_run_add_image(UprofRun *run, const char *label, const char 
  */
 void uprof_run_leave_module_out(UprofRun *run, const char *label);
 
+/** uprof_run_image_is_called: has the image this label? @name: without brackets, such as "app" */
+bool uprof_run_image_is_called(const UprofRunImage *image, UprofSlice name);
+
 /**
  * uprof_run_module_id:
  * @name: of a module, such as "libc.so.6"

@@ -62,8 +62,8 @@ typedef struct {
 } UprofTaskList;
 
 /**
- * uprof_task_list_limit_ns: Returns: the time for a list; stacks of all its tasks may take as long
- * again
+ * uprof_task_list_limit_ns: Returns: the longest time for a list, and the longest time for the
+ * stacks of its tasks
  */
 uint64_t uprof_task_list_limit_ns(const UprofMem *mem);
 

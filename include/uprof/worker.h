@@ -68,8 +68,9 @@ const UprofConfined *uprof_workers_confined(const UprofWorkers *workers);
 /**
  * uprof_workers_feed: makes the thread of @workers send all snapshots of @ring to their workers
  * @ring: borrowed until uprof_workers_stop(); the owner of each snapshot is an UprofWorker
+ * @is_prompt: the caller uses results during the run, so they must not be older than 100 ms
  */
-void uprof_workers_feed(UprofWorkers *workers, UprofRing *ring);
+void uprof_workers_feed(UprofWorkers *workers, UprofRing *ring, bool is_prompt);
 
 /** uprof_workers_hurry: limits the time of all workers, because a signal ends the run: to 1.2 s
  * each, and more for a large profile; a signal handler may call it */
@@ -171,7 +172,7 @@ bool uprof_worker_end(UprofWorker *worker, const UprofRun *run, UprofWorkerCount
  */
 bool uprof_worker_save(UprofWorker *worker, unsigned i, bool *is_closed, GError **error);
 
-/** uprof_worker_counts: @counts: (out): of the worker; at most some 100 ms old */
+/** uprof_worker_counts: @counts: (out): of the worker; at most some 250 ms old */
 void uprof_worker_counts(UprofWorker *worker, UprofWorkerCounts *counts);
 
 /**

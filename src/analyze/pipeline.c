@@ -427,13 +427,22 @@ push_vcpu(UprofPipeline *pipeline, unsigned vcpu)
     push_marker(pipeline, text);
 }
 
+/* Pushes a name that is not of a function. */
+static void
+push_text(UprofPipeline *pipeline, const char *text)
+{
+    const UprofName *name = uprof_names_intern(pipeline->names, (UprofSlice){ text, strlen(text) });
+
+    uprof_name_add_module(name, NULL);
+    push_frame(pipeline, name);
+}
+
 /* @label: (nullable) */
 static void
 push_cgroup(UprofPipeline *pipeline, const char *label)
 {
     if (label)
-        push_frame(pipeline,
-                   uprof_names_intern(pipeline->names, (UprofSlice){ label, strlen(label) }));
+        push_text(pipeline, label);
     else
         push_marker(pipeline, "[cgroup]");
 }
@@ -449,7 +458,7 @@ push_name(UprofPipeline *pipeline, const char *name, uint32_t process)
         g_snprintf(text, sizeof(text), "%.*s-%u", len, name, process);
     else
         g_snprintf(text, sizeof(text), "%.*s", len, name);
-    push_frame(pipeline, uprof_names_intern(pipeline->names, (UprofSlice){ text, strlen(text) }));
+    push_text(pipeline, text);
 }
 
 /* Pushes the process that ran, if the guest is Linux. Its cgroup comes first if the user wants it.

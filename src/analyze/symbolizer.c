@@ -67,12 +67,6 @@ uprof_symbolizer_begin_profile(UprofSymbolizer *symbolizer, const UprofRun *fact
 
 /* ---- Which file ---- */
 
-static bool
-is_called(const UprofRunImage *image, const char *label, size_t len)
-{
-    return strlen(image->label) == len + 2 && memcmp(image->label + 1, label, len) == 0;
-}
-
 /* As uprof_run_module_id(), of the current profile. */
 static const char *
 find_module_id(const UprofSymbolizer *symbolizer, const char *label, size_t len)
@@ -87,7 +81,8 @@ find_image_id(const UprofSymbolizer *symbolizer, const char *label, size_t len)
 {
     for (guint i = 0; symbolizer->facts && i < symbolizer->facts->images->len; i++) {
         const UprofRunImage *image = g_ptr_array_index(symbolizer->facts->images, i);
-        if (image->build_id && !image->is_module && (!label || is_called(image, label, len)))
+        if (image->build_id && !image->is_module &&
+            (!label || uprof_run_image_is_called(image, (UprofSlice){ label, len })))
             return image->build_id;
     }
     return NULL;

@@ -16,7 +16,7 @@ struct _UprofNames {
 
 typedef struct {
     const UprofName *module; /* (nullable): of the same table */
-    bool has_modules;        /* there are several, so @module is %NULL */
+    bool is_shared; /* several modules have the name, or code in no module; so @module is %NULL */
     char text[];
 } Entry;
 
@@ -97,6 +97,19 @@ uprof_names_marker(UprofNames *names, const char *marker)
     return (const UprofName *)text;
 }
 
+const UprofName *
+uprof_names_copy(UprofNames *names, const UprofName *name)
+{
+    const Entry *entry = get_entry(name);
+    const UprofName *copy = uprof_names_marker(names, uprof_name_text(name));
+
+    if (entry->is_shared)
+        uprof_name_add_module(copy, NULL);
+    else if (entry->module)
+        uprof_name_add_module(copy, uprof_names_marker(names, uprof_name_text(entry->module)));
+    return copy;
+}
+
 /* Is @text like "[image+0x1a2b]", with only characters that need no cleaning? */
 static bool
 is_image_offset(const char *text)
@@ -152,10 +165,10 @@ uprof_name_add_module(const UprofName *name, const UprofName *module)
 {
     Entry *entry = get_entry(name);
 
-    if (entry->has_modules || entry->module == module)
+    if (entry->is_shared || (module && entry->module == module))
         return;
-    entry->has_modules = entry->module != NULL;
-    entry->module = entry->has_modules ? NULL : module;
+    entry->is_shared = !module || entry->module;
+    entry->module = entry->is_shared ? NULL : module;
 }
 
 const UprofName *

@@ -218,6 +218,13 @@ uprof_run_leave_module_out(UprofRun *run, const char *label)
     }
 }
 
+bool
+uprof_run_image_is_called(const UprofRunImage *image, UprofSlice name)
+{
+    return strlen(image->label) == name.len + 2 &&
+           memcmp(image->label + 1, name.data, name.len) == 0;
+}
+
 const char *
 uprof_run_module_id(const UprofRun *run, UprofSlice name)
 {
@@ -225,8 +232,7 @@ uprof_run_module_id(const UprofRun *run, UprofSlice name)
 
     for (guint i = 0; i < run->images->len; i++) {
         const UprofRunImage *image = g_ptr_array_index(run->images, i);
-        if (!image->is_module || strlen(image->label) != name.len + 2 ||
-            memcmp(image->label + 1, name.data, name.len) != 0)
+        if (!image->is_module || !uprof_run_image_is_called(image, name))
             continue;
         if (!image->build_id || (id && strcmp(image->build_id, id) != 0))
             return NULL;

@@ -14,11 +14,13 @@ typedef struct _UprofTaskGuess UprofTaskGuess;
 /**
  * uprof_task_guess_new: reads the kernel's table of process numbers
  * @ids: address of the first struct pid_namespace, or 0
+ * @until_ns: when the reading ends at the latest
  *
- * Returns: (transfer full): without guesses if the table cannot be read
+ * Returns: (transfer full): without guesses if the table cannot be read, or not in time
  */
-UprofTaskGuess *uprof_task_guess_new(const UprofTaskOffsets *offsets,
-                                     const UprofKernelMemory *memory, uint64_t ids);
+UprofTaskGuess *
+uprof_task_guess_new(const UprofTaskOffsets *offsets, const UprofKernelMemory *memory, uint64_t ids,
+                     uint64_t until_ns);
 void uprof_task_guess_free(UprofTaskGuess *guess);
 
 /**

@@ -8,6 +8,7 @@
 #include "task-guess-priv.h"
 
 #include "current-task-priv.h"
+#include "uprof/clock.h"
 #include "uprof/sorted.h"
 #include "uprof/task-list.h"
 
@@ -46,9 +47,16 @@ struct _UprofTaskGuess {
 typedef struct {
     const UprofTaskOffsets *offsets;
     const UprofKernelMemory *memory;
-    unsigned n_nodes; /* so far */
-    GArray *ids;      /* of uint64_t: addresses of structs pid */
+    uint64_t until_ns; /* when the time is up */
+    unsigned n_nodes;  /* so far */
+    GArray *ids;       /* of uint64_t: addresses of structs pid */
 } Reader;
+
+static bool
+is_late(const Reader *reader)
+{
+    return uprof_clock_now_ns() >= reader->until_ns;
+}
 
 /* ---- The tree ---- */
 
@@ -113,7 +121,7 @@ read_tree(Reader *reader, uint64_t root)
     add_entry(reader, root, 64, level);
     for (unsigned depth = 0; depth < LEVELS_MAX && level->len > 0; depth++) {
         GArray *below = g_array_new(FALSE, FALSE, sizeof(Node));
-        for (guint i = 0; i < level->len; i += NODES_TOGETHER)
+        for (guint i = 0; i < level->len && !is_late(reader); i += NODES_TOGETHER)
             read_nodes(reader, &g_array_index(level, Node, i),
                        MIN(level->len - i, (guint)NODES_TOGETHER), below);
         g_array_unref(level);
@@ -176,10 +184,10 @@ read_tasks(const Reader *reader, UprofTaskGuess *guess)
 {
     GArray *tasks = guess->tasks;
 
-    for (guint i = 0; i < reader->ids->len; i += UPROF_MEM_PIECES_MAX)
+    for (guint i = 0; i < reader->ids->len && !is_late(reader); i += UPROF_MEM_PIECES_MAX)
         read_addresses(reader, guess, &g_array_index(reader->ids, uint64_t, i),
                        MIN(reader->ids->len - i, (guint)UPROF_MEM_PIECES_MAX));
-    for (guint i = 0; i < tasks->len; i += UPROF_MEM_PIECES_MAX)
+    for (guint i = 0; i < tasks->len && !is_late(reader); i += UPROF_MEM_PIECES_MAX)
         read_processes(reader, &g_array_index(tasks, Task, i),
                        MIN(tasks->len - i, (guint)UPROF_MEM_PIECES_MAX));
     g_array_sort(tasks, compare_order);
@@ -199,11 +207,14 @@ is_known(const UprofTaskOffsets *offsets)
 }
 
 UprofTaskGuess *
-uprof_task_guess_new(const UprofTaskOffsets *offsets, const UprofKernelMemory *memory, uint64_t ids)
+uprof_task_guess_new(const UprofTaskOffsets *offsets, const UprofKernelMemory *memory, uint64_t ids,
+                     uint64_t until_ns)
 {
     UprofTaskGuess *guess = g_new0(UprofTaskGuess, 1);
     g_autoptr(GArray) addresses = g_array_new(FALSE, FALSE, sizeof(uint64_t));
-    Reader reader = { .offsets = offsets, .memory = memory, .ids = addresses };
+    Reader reader = {
+        .offsets = offsets, .memory = memory, .until_ns = until_ns, .ids = addresses
+    };
     uint64_t root;
 
     guess->tasks = g_array_new(FALSE, FALSE, sizeof(Task));

@@ -33,10 +33,12 @@ enum {
     MORE_PIECES = 4,
     BATCH_MAX = 64, /* tasks that are read together */
     IDS_TOGETHER = UPROF_MEM_PIECES_MAX / 2,
+    GUESS_PART = 4, /* this part of the time may pass before the walk begins */
 };
 
 #define LIMIT_NS (60 * UPROF_NS_PER_S)
-#define SLOW_LIMIT_NS (600 * UPROF_NS_PER_S)
+/* A peek takes 3.5 ms. List and stacks together must end before the limit of a worker's call. */
+#define SLOW_LIMIT_NS (400 * UPROF_NS_PER_S)
 
 /* Steps of a read: see uprof_mem_read_pieces(). The nodes are read in the first one. */
 enum { MEMBERS_STEP = 1, CHECK_STEP };
@@ -542,7 +544,7 @@ read_inner_ids(const Walk *walk, UprofTask **tasks, unsigned n)
                                          .into = &inner[i],
                                          .len = sizeof(inner[i]) };
         pieces[2 * i + 1] =
-            (UprofMemPiece){ .gva = ids, .into = &outer[i], .len = sizeof(outer[i]) };
+            (UprofMemPiece){ .gva = ids, .into = &outer[i], .len = sizeof(outer[i]), .step = 1 };
     }
     uprof_kernel_read_pieces(&walk->memory, pieces, 2 * n);
     for (unsigned i = 0; i < n; i++) {
@@ -681,8 +683,9 @@ uprof_task_list_read(const UprofLinux *kernel, UprofMem *mem, uint64_t time_ns, 
         .indices = g_hash_table_new_full(g_int64_hash, g_int64_equal, g_free, NULL),
         .end_ns = uprof_clock_now_ns() + time_ns,
     };
-    walk.guess =
-        uprof_task_guess_new(offsets, &walk.memory, uprof_linux_symbols(kernel)->first_ids);
+    /* a walk without guesses takes longer, but has tasks, too */
+    walk.guess = uprof_task_guess_new(offsets, &walk.memory, uprof_linux_symbols(kernel)->first_ids,
+                                      uprof_clock_now_ns() + time_ns / GUESS_PART);
     note_missing(offsets, list);
     walk_tasks(&walk, uprof_linux_symbols(kernel)->init_task);
     clear_walk(&walk);

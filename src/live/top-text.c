@@ -48,7 +48,7 @@ append_domain(GString *out, const UprofTopView *view, const UprofTopDomain *doma
         out,
         "%s%s%s: %s %% busy, %s %% idle, %" G_GUINT64_FORMAT
         " samples in this round, %" G_GUINT64_FORMAT
-        " missed in total, each vCPU held %s %%; %s Hz for %" G_GUINT64_FORMAT " s\n",
+        " missed in total, each vCPU held %s %%; asked %s Hz for %" G_GUINT64_FORMAT " s\n",
         domain->shown, domain->is_ended ? " (ended)" : "",
         lacks_processes(view, domain) ? " (processes unknown)" : "", busy, idle, share->ran,
         share->missed, held, rate, domain->elapsed_ns / UPROF_NS_PER_S);

@@ -299,7 +299,7 @@ static void
 copy_frames(UprofLoad *load, const UprofName *const *frames, unsigned n, const UprofName **copies)
 {
     for (unsigned i = 0; i < n; i++)
-        copies[i] = uprof_names_marker(load->names, uprof_name_text(frames[i]));
+        copies[i] = uprof_names_copy(load->names, frames[i]);
 }
 
 static void

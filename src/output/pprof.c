@@ -219,7 +219,8 @@ append_mappings(Pprof *pprof)
 {
     const GPtrArray *images = pprof->run->images;
     const UprofRunImage *image = images->len > 0 ? g_ptr_array_index(images, 0) : NULL;
-    g_autofree char *build_id = image && image->build_id ? uprof_text_quote(image->build_id) : NULL;
+    const bool has_id = image && !image->is_module && image->build_id;
+    g_autofree char *build_id = has_id ? uprof_text_quote(image->build_id) : NULL;
 
     append_mapping(pprof, MAPPING_APP, UPROF_LOCATION_APP, build_id);
     if (pprof->has_kernel)

@@ -35,7 +35,6 @@
 
 enum {
     LOOP_MS = 100,
-    CALM_LOOP_MS = 250,
     NEW_DOMAINS_MS = 1000,
     YIELD_MS = 1000,        /* between two looks at whether others wait for a domain */
     GIVE_UP_MS = 1000,      /* from the first signal: the longest wait for a sampler */
@@ -720,31 +719,6 @@ input_fd(const Record *record)
     return record->observer->input_fd ? record->observer->input_fd(record->observer->data) : -1;
 }
 
-/*
- * Each wake-up of this thread costs as much as half a sample at 99 Hz.
- *
- * Returns: the longest time between two looks at the samplers, in milliseconds
- */
-static int
-find_wait_ms(const Record *record)
-{
-    uint64_t wait_ns = CALM_LOOP_MS * UPROF_NS_PER_MS;
-
-    if (record->settings->samples > 0 || record->observer->input_fd)
-        return LOOP_MS;
-    for (guint i = 0; i < record->recordings->len; i++) {
-        const UprofRecording *recording = g_ptr_array_index(record->recordings, i);
-        const uint64_t duration_ns = recording->session->settings.duration_ns;
-        UprofSamplerCounts counts;
-        if (recording->is_done || duration_ns == 0)
-            continue;
-        uprof_sampler_counts(recording->session->sampler, &counts);
-        wait_ns = MIN(wait_ns, counts.elapsed_ns < duration_ns ? duration_ns - counts.elapsed_ns
-                                                               : LOOP_MS * UPROF_NS_PER_MS);
-    }
-    return (int)(wait_ns / UPROF_NS_PER_MS) + 1;
-}
-
 static void
 wait_for_event(Record *record)
 {
@@ -762,7 +736,7 @@ wait_for_event(Record *record)
 
     if (record->watch)
         uprof_domain_events_want_starts(record->watch, record->awaited_names->len > 0);
-    poll(waits, G_N_ELEMENTS(waits), find_wait_ms(record));
+    poll(waits, G_N_ELEMENTS(waits), LOOP_MS);
     if (waits[2].revents)
         handle_domain_events(record);
     if (waits[0].revents)
@@ -876,7 +850,8 @@ finish_recordings(Record *record)
 static void
 sample_domains(Record *record)
 {
-    uprof_workers_feed(record->workers, record->ring);
+    uprof_workers_feed(record->workers, record->ring,
+                       record->settings->samples > 0 || record->observer->input_fd);
     record->is_sampling = true;
     record->start_ns = record->listed_ns = uprof_clock_now_ns();
     for (guint i = 0; i < record->recordings->len; i++)

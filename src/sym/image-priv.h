@@ -136,8 +136,10 @@ UprofSlice uprof_image_code(const UprofImage *image, uint64_t pc);
 /** uprof_image_word_bytes: Returns: 8 for 64-bit code, 4 for 32-bit code; @arch: of the guest */
 unsigned uprof_image_word_bytes(const UprofImage *image, const UprofArch *arch);
 
-/** uprof_image_claim_name: notes that the function @name, of @names, is in this module, if it is
- * one
+/** uprof_image_bare_label: Returns: (transfer full): the label without brackets, such as "app" */
+char *uprof_image_bare_label(const UprofImage *image);
+
+/** uprof_image_claim_name: notes that the image has a function @name: see uprof_name_add_module()
  */
 void uprof_image_claim_name(const UprofImage *image, UprofNames *names, const UprofName *name);
 

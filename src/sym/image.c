@@ -474,15 +474,23 @@ uprof_image_word_bytes(const UprofImage *image, const UprofArch *arch)
     return image->machine == X86_32 ? 4 : image->machine == X86_64 ? 8 : arch->word_bytes;
 }
 
+char *
+uprof_image_bare_label(const UprofImage *image)
+{
+    return g_strndup(image->label + 1, strlen(image->label) - 2);
+}
+
 void
 uprof_image_claim_name(const UprofImage *image, UprofNames *names, const UprofName *name)
 {
-    if (image->module_base == 0)
+    if (image->module_base == 0) {
+        uprof_name_add_module(name, NULL);
         return;
-    g_autofree char *label = g_strndup(image->label + 1, strlen(image->label) - 2);
+    }
+    g_autofree char *label = uprof_image_bare_label(image);
     const UprofName *module = uprof_names_marker(names, label);
-    if (strcmp(uprof_name_text(module), label) == 0) /* else there are too many names */
-        uprof_name_add_module(name, module);
+    /* if there are too many names, both may be "[unknown]" */
+    uprof_name_add_module(name, uprof_name_text(module)[0] == '[' ? NULL : module);
 }
 
 const UprofSymbol *

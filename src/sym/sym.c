@@ -536,7 +536,7 @@ name_gap(UprofSym *sym, UprofImage *image, uint64_t pc)
     const uint64_t base = image->module_base > 0
                               ? image->module_base
                               : g_array_index(image->ranges, UprofCodeRange, 0).start + image->bias;
-    g_autofree char *label = g_strndup(image->label + 1, strlen(image->label) - 2);
+    g_autofree char *label = uprof_image_bare_label(image);
     char text[64];
 
     g_snprintf(text, sizeof(text), "[%s+0x%" G_GINT64_MODIFIER "x]", label, pc - base);
@@ -593,9 +593,12 @@ find_answer(UprofSym *sym, uint64_t pc)
 static UprofSymAnswer
 answer_generated(const UprofSym *sym, const UprofSymbol *symbol)
 {
+    const UprofName *name = uprof_names_intern(sym->names, symbol->name);
+
+    uprof_name_add_module(name, NULL);
     return (UprofSymAnswer){
         .kind = UPROF_SYM_NAMED,
-        .name = uprof_names_intern(sym->names, symbol->name),
+        .name = name,
         .start = symbol->start,
         .size = symbol->size,
     };

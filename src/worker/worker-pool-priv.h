@@ -29,6 +29,7 @@ struct _UprofWorkers {
     GThread *thread;
     int wakeup;              /* eventfd: wakes the thread */
     UprofRing *ring;         /* (nullable): borrowed */
+    bool is_prompt;          /* see uprof_workers_feed() */
     bool is_last;            /* the ring gets no more snapshots */
     gint is_hurried;         /* atomic, bool: a signal ends the run */
     bool ends;               /* the thread must end */

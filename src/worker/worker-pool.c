@@ -28,6 +28,7 @@ enum {
     WAIT_MS = 50,          /* between two checks of these limits */
     BATCH_MS = 20,         /* the longest time for which snapshots are gathered before sending */
     CALM_BATCH_MS = 250,   /* the same, of guests without processes: see find_batch_ms() */
+    PROMPT_BATCH_MS = 100, /* the same, if the program uses results during the run */
     BEGIN_MS = 2000,       /* of a worker: then it knows the guest's kernel, if it ever will */
     SILENCE_S = 30,        /* a worker without a message for longer hangs */
     INTERRUPTED_MS = 1200, /* in which a worker must end after Ctrl-C */
@@ -568,7 +569,7 @@ find_batch_ms(UprofWorkers *workers)
         if (!worker->is_dead && (worker->walks || worker->links || !worker->is_calm))
             return BATCH_MS;
     }
-    return CALM_BATCH_MS;
+    return workers->is_prompt ? PROMPT_BATCH_MS : CALM_BATCH_MS;
 }
 
 /* Waits for a message of a worker, or for a snapshot. @full: (nullable): a worker without room */
@@ -700,9 +701,10 @@ uprof_workers_confined(const UprofWorkers *workers)
 }
 
 void
-uprof_workers_feed(UprofWorkers *workers, UprofRing *ring)
+uprof_workers_feed(UprofWorkers *workers, UprofRing *ring, bool is_prompt)
 {
     g_mutex_lock(&workers->lock);
+    workers->is_prompt = is_prompt;
     workers->ring = ring;
     g_mutex_unlock(&workers->lock);
     eventfd_write(workers->wakeup, 1);

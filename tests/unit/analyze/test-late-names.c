@@ -154,6 +154,7 @@ test_arrival(void)
     g_assert_cmpstr(module.label, ==, "[lib.so]");
     g_assert_true(g_str_has_prefix(module.path, fixture.cache));
     assert_named(&fixture, "[lib.so+0x1004]", "work");
+    g_assert_cmpstr(uprof_name_text(uprof_name_module(intern(&fixture, "work"))), ==, "lib.so");
     /* code without a symbol, and other modules, keep their offsets */
     assert_named(&fixture, "[lib.so+0x1030]", "[lib.so+0x1030]");
     assert_named(&fixture, "[other.so+0x1004]", "[other.so+0x1004]");

@@ -133,6 +133,43 @@ test_module(void)
     g_assert_null(uprof_name_module(name));
 }
 
+/* The name of a process, too, leaves a function without a module. */
+static void
+test_no_module(void)
+{
+    g_autoptr(UprofNames) names = uprof_names_new();
+    const UprofName *name = uprof_names_intern(names, slice_of("sleep"));
+    const UprofName *module = uprof_names_intern(names, slice_of("libc.so.6"));
+
+    uprof_name_add_module(name, NULL);
+    uprof_name_add_module(name, module);
+    g_assert_null(uprof_name_module(name));
+    const UprofName *later = uprof_names_intern(names, slice_of("kill"));
+    uprof_name_add_module(later, module);
+    uprof_name_add_module(later, NULL);
+    g_assert_null(uprof_name_module(later));
+}
+
+static void
+test_copy(void)
+{
+    g_autoptr(UprofNames) names = uprof_names_new();
+    g_autoptr(UprofNames) others = uprof_names_new();
+    const UprofName *module = uprof_names_intern(names, slice_of("libc.so.6"));
+    const UprofName *name = uprof_names_intern(names, slice_of("sleep"));
+
+    const UprofName *copy = uprof_names_copy(others, name);
+    g_assert_cmpstr(uprof_name_text(copy), ==, "sleep");
+    g_assert_null(uprof_name_module(copy));
+    uprof_name_add_module(name, module);
+    g_assert_true(uprof_names_copy(others, name) == copy);
+    g_assert_cmpstr(uprof_name_text(uprof_name_module(copy)), ==, "libc.so.6");
+    g_assert_true(uprof_name_module(copy) != module);
+    uprof_name_add_module(name, NULL);
+    uprof_names_copy(others, name);
+    g_assert_null(uprof_name_module(copy));
+}
+
 static void
 test_free_null(void)
 {
@@ -150,6 +187,8 @@ main(int argc, char **argv)
     g_test_add_func("/intern/limit", test_limit);
     g_test_add_func("/intern/read-back", test_read_back);
     g_test_add_func("/intern/module", test_module);
+    g_test_add_func("/intern/no-module", test_no_module);
+    g_test_add_func("/intern/copy", test_copy);
     g_test_add_func("/intern/free-null", test_free_null);
     return g_test_run();
 }

@@ -101,6 +101,22 @@ test_merge_many_modules(void)
     g_assert_null(((UprofRunImage *)g_ptr_array_index(run->images, 5))->build_id);
 }
 
+static void
+test_module_id(void)
+{
+    g_autoptr(UprofRun) run = uprof_run_new();
+    const UprofSlice name = { "lib.so", 6 };
+
+    uprof_run_add_image(run, "[lib.so]", NULL, "01", NULL);
+    uprof_run_add_image(run, "[lib.so.1]", NULL, "02", NULL)->is_module = true;
+    g_assert_null(uprof_run_module_id(run, name));
+    uprof_run_add_image(run, "[lib.so]", NULL, "03", NULL)->is_module = true;
+    uprof_run_add_image(run, "[lib.so]", NULL, "03", NULL)->is_module = true;
+    g_assert_cmpstr(uprof_run_module_id(run, name), ==, "03");
+    uprof_run_add_image(run, "[lib.so]", NULL, "04", NULL)->is_module = true;
+    g_assert_null(uprof_run_module_id(run, name));
+}
+
 /* Counts are added; other facts of a kernel are lost if the kernels differ. */
 static void
 test_merge_linux(void)
@@ -203,6 +219,7 @@ main(int argc, char **argv)
     g_test_add_func("/run-facts/field-keys", test_field_keys);
     g_test_add_func("/run-facts/merge-linux", test_merge_linux);
     g_test_add_func("/run-facts/merge-many-modules", test_merge_many_modules);
+    g_test_add_func("/run-facts/module-id", test_module_id);
     g_test_add_func("/run-facts/images", test_images);
     g_test_add_func("/run-facts/merge-images", test_merge_images);
     for (size_t i = 0; i < G_N_ELEMENTS(rates); i++) {

@@ -22,10 +22,13 @@ typedef struct {
     uint64_t tasks[8];
 } Setup;
 
+static bool is_slow; /* the guests of tests are slow */
+
 static void
 setup_init(Setup *setup, const LinuxPlan *guest_plan, unsigned n)
 {
     setup->guest = linux_guest_new(guest_plan);
+    setup->guest->memory->base.slow_reads = is_slow;
     for (unsigned i = 0; i < n; i++) {
         g_autofree char *name = g_strdup_printf("task-%u", i);
         setup->tasks[i] = linux_guest_add_task(setup->guest, name, FIRST_ID + i, 0);
@@ -677,6 +680,31 @@ test_time(void)
     }
 }
 
+/* A quarter of the time is up before the tree of numbers is read: the list is made without it. */
+static void
+test_time_of_guesses(void)
+{
+    enum { TREE_READS = 4 };
+    const LinuxPlan large = { .lists_tasks = true, .more_bytes = 1024 * 1024 };
+    uint64_t tasks[MANY * (1 + MORE_THREADS)];
+    g_auto(Setup) setup;
+
+    setup_init(&setup, &large, 0);
+    const unsigned n = add_many(&setup, tasks);
+    const unsigned n_alone = count_reads(&setup, n);
+    linux_guest_number_tasks(setup.guest, tasks, n);
+    for (gint i = 1; i <= TREE_READS; i++) {
+        Delay delay = { .n = i, .us = 300 * 1000 };
+        const gint before = setup.guest->memory->tally->calls[MEMORY_READ];
+        g_autoptr(UprofTaskList) list = read_slowly(&setup, &delay, UINT64_C(1000) * 1000 * 1000);
+        g_assert_true(list->is_complete);
+        g_assert_cmpuint(list->tasks->len, ==, n + 1); /* and nginx */
+        if (i == 1)
+            g_assert_cmpuint((unsigned)(setup.guest->memory->tally->calls[MEMORY_READ] - before),
+                             >=, n_alone);
+    }
+}
+
 /* The time is up while the depths of namespaces are read: ids in them are not read any more. */
 static void
 test_time_of_ids(void)
@@ -720,27 +748,51 @@ test_implausible(void)
     g_assert_false(list->is_complete);
 }
 
+/* clang-format off */
+static const struct {
+    const char *name;
+    void (*run)(void);
+} tests[] = {
+    { "processes", test_processes },
+    { "threads", test_threads },
+    { "guesses", test_guesses },
+    { "members", test_members },
+    { "clocks", test_clocks },
+    { "namespaces", test_namespaces },
+    { "names", test_names },
+    { "missing", test_missing },
+    { "errors", test_errors },
+    { "ends", test_ends },
+    { "process-ends", test_process_ends },
+    { "lies", test_lies },
+    { "cycle", test_cycle },
+    { "restless", test_restless },
+    { "endless", test_endless },
+    { "time", test_time },
+    { "time-of-guesses", test_time_of_guesses },
+    { "time-of-ids", test_time_of_ids },
+    { "implausible", test_implausible },
+};
+/* clang-format on */
+
+/* A slow guest reads the pieces of a list in another order. */
+static void
+test_slow(gconstpointer data)
+{
+    is_slow = true;
+    tests[GPOINTER_TO_SIZE(data)].run();
+    is_slow = false;
+}
+
 int
 main(int argc, char **argv)
 {
     g_test_init(&argc, &argv, NULL);
-    g_test_add_func("/linux/task-list/processes", test_processes);
-    g_test_add_func("/linux/task-list/threads", test_threads);
-    g_test_add_func("/linux/task-list/guesses", test_guesses);
-    g_test_add_func("/linux/task-list/members", test_members);
-    g_test_add_func("/linux/task-list/clocks", test_clocks);
-    g_test_add_func("/linux/task-list/namespaces", test_namespaces);
-    g_test_add_func("/linux/task-list/names", test_names);
-    g_test_add_func("/linux/task-list/missing", test_missing);
-    g_test_add_func("/linux/task-list/errors", test_errors);
-    g_test_add_func("/linux/task-list/ends", test_ends);
-    g_test_add_func("/linux/task-list/process-ends", test_process_ends);
-    g_test_add_func("/linux/task-list/lies", test_lies);
-    g_test_add_func("/linux/task-list/cycle", test_cycle);
-    g_test_add_func("/linux/task-list/restless", test_restless);
-    g_test_add_func("/linux/task-list/endless", test_endless);
-    g_test_add_func("/linux/task-list/time", test_time);
-    g_test_add_func("/linux/task-list/time-of-ids", test_time_of_ids);
-    g_test_add_func("/linux/task-list/implausible", test_implausible);
+    for (size_t i = 0; i < G_N_ELEMENTS(tests); i++) {
+        g_autofree char *path = g_strconcat("/linux/task-list/", tests[i].name, NULL);
+        g_autofree char *slow_path = g_strconcat("/linux/task-list/slow/", tests[i].name, NULL);
+        g_test_add_func(path, tests[i].run);
+        g_test_add_data_func(slow_path, GSIZE_TO_POINTER(i), test_slow);
+    }
     return g_test_run();
 }

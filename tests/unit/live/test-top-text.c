@@ -77,7 +77,7 @@ test_batch(Fixture *fixture, gconstpointer data)
 
     g_assert_cmpstr(text, ==,
                     "web-1: 75.0 % busy, 25.0 % idle, 75 samples in this round, 3 missed in total, "
-                    "each vCPU held 1.0 %; 99 Hz for 72 s\n"
+                    "each vCPU held 1.0 %; asked 99 Hz for 72 s\n"
                     "  self   total  function\n"
                     "  75.0    75.0  parse\n");
 }

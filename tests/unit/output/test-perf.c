@@ -110,6 +110,25 @@ test_small(void)
     }
 }
 
+/* A frame has the module of its function. */
+static void
+test_module(void)
+{
+    g_auto(Fixture) fixture = { 0 };
+    UprofSink sink = { .text = g_string_new(NULL) };
+
+    init_fixture(&fixture, true);
+    add(&fixture, 1, 1, 1);
+    uprof_format_perf.write(fixture.profile, fixture.run, &sink);
+    g_assert_nonnull(strstr(sink.text->str, " function_twelve ([app])\n"));
+    g_string_truncate(sink.text, 0);
+    uprof_name_add_module(fixture.frames[0], uprof_names_marker(fixture.names, "libc.so.6"));
+    uprof_format_perf.write(fixture.profile, fixture.run, &sink);
+    g_assert_nonnull(strstr(sink.text->str, " function_twelve (libc.so.6)\n"));
+    g_assert_no_error(sink.error);
+    g_string_free(sink.text, TRUE);
+}
+
 int
 main(int argc, char **argv)
 {
@@ -117,5 +136,6 @@ main(int argc, char **argv)
     g_test_add_func("/perf/bytes", test_bytes);
     g_test_add_func("/perf/forged", test_forged);
     g_test_add_func("/perf/small", test_small);
+    g_test_add_func("/perf/module", test_module);
     return g_test_run();
 }

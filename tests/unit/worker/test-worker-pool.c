@@ -141,7 +141,7 @@ test_full(gconstpointer data)
     UprofWorker *worker = add_worker(&fixture, workers);
     UprofWorker *second = is_alone ? NULL : add_worker(&other, workers);
 
-    uprof_workers_feed(workers, ring);
+    uprof_workers_feed(workers, ring, false);
     fill_ring(&fixture, ring, worker, N_WANTED);
     if (is_alone)
         g_assert_cmpuint(uprof_worker_lost(worker), ==, 0);
@@ -206,7 +206,7 @@ test_replaced(void)
     UprofWorker *worker = add_worker(&fixture, workers);
     Sampler sampler = { .fixture = &fixture, .ring = ring, .worker = worker };
 
-    uprof_workers_feed(workers, ring);
+    uprof_workers_feed(workers, ring, false);
     GThread *thread = g_thread_new("sampler", run_sampler, &sampler);
     for (unsigned i = 0; i < N_KILLS; i++) {
         kill_process(worker);
