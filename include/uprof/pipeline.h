@@ -105,6 +105,12 @@ bool uprof_pipeline_begin(UprofPipeline *pipeline, GError **error);
 bool uprof_pipeline_add_images(UprofPipeline *pipeline, GError **error);
 
 /**
+ * uprof_pipeline_find_unseen: Returns: (nullable) (transfer none): the path of the first symbol
+ *   file, if no frame so far was in the code of any of the first @n files
+ */
+const char *uprof_pipeline_find_unseen(const UprofPipeline *pipeline, unsigned n);
+
+/**
  * uprof_pipeline_find_mismatch: Returns: (nullable) (transfer none): of the first @n symbol files,
  *   the path of the first file that differs from what the guest runs, by what is known now
  */

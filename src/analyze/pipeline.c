@@ -133,6 +133,21 @@ uprof_pipeline_find_mismatch(const UprofPipeline *pipeline, unsigned n)
     return NULL;
 }
 
+const char *
+uprof_pipeline_find_unseen(const UprofPipeline *pipeline, unsigned n)
+{
+    const char *path = NULL;
+
+    for (unsigned i = MIN(n, uprof_sym_n_sources(pipeline->sym)); i-- > 0;) {
+        UprofSymSource source;
+        uprof_sym_source(pipeline->sym, i, &source);
+        if (source.n_seen > 0 || source.match != UPROF_SYM_UNCHECKED)
+            return NULL;
+        path = source.path;
+    }
+    return path;
+}
+
 static void
 push_frame(UprofPipeline *pipeline, const UprofName *name)
 {

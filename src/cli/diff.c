@@ -71,7 +71,7 @@ load_side(UprofLoad *load, guint i, const UprofReadCommand *command, UprofErrorC
     }
     if (load->run->running == 0) {
         g_autofree char *shown = uprof_text_quote(g_ptr_array_index(command->options->words, i));
-        uprof_say("virt-uprof: '%s' has no running sample", shown);
+        uprof_say("virt-uprof: '%s' has no running sample, so there is nothing to compare", shown);
         *code = uprof_error_merge(*code, UPROF_ERROR_EMPTY);
         return false;
     }

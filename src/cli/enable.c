@@ -39,18 +39,18 @@ say_enabled(const UprofMetadataView *view, const char *shown, bool is_enabled, G
 
     uprof_settings_init(&settings);
     if (!is_enabled) {
-        uprof_say("virt-uprof: %s: disabled", shown);
+        uprof_say("%s: disabled", shown);
         return true;
     }
     if (!uprof_metadata_view_settings(view, &settings, error))
         return false;
     g_autofree char *rate = uprof_settings_format_rate(settings.rate_mhz);
     g_autofree char *duration = uprof_settings_format_duration(settings.duration_ns);
-    uprof_say("virt-uprof: %s: enabled: %s at %s Hz in each round%s", shown, duration, rate,
-              has_timer() ? ""
-                          : "; no timer starts rounds: for one every ten minutes, systemctl enable "
-                            "--now virt-uprof-collect.timer virt-uprof-prune.timer; for one now, "
-                            "virt-uprof collect");
+    uprof_say("%s: enabled: %s at %s Hz in each round", shown, duration, rate);
+    if (!has_timer())
+        uprof_say("no timer starts rounds; for one every ten minutes:\n"
+                  "  systemctl enable --now virt-uprof-collect.timer virt-uprof-prune.timer\n"
+                  "for one now:\n  virt-uprof collect");
     return true;
 }
 

@@ -54,7 +54,7 @@ static const UprofCommand commands[] = {
       "keep the last minutes in memory, and write them when something happens",
       uprof_watch_command_run, NEEDS_DOMAIN },
     { "collect", UPROF_COMMAND_COLLECT, "[DOMAIN...]",
-      "sample each enabled domain, or the named ones, into the store",
+      "sample all enabled domains, or the named ones, into the store",
       uprof_collect_run, ANY_NUMBER },
     { "enable", UPROF_COMMAND_ENABLE, "DOMAIN...",
       "allow collect to sample a domain, in its metadata",

@@ -42,7 +42,7 @@ run_summary(const UprofReadCommand *command)
         return uprof_error_merge(code, uprof_terminal_print(text));
     g_autofree char *day = uprof_time_format_date(day_s);
     g_autofree char *stored = uprof_catalog_describe_range(command->catalog);
-    uprof_say("virt-uprof: nothing was collected on %s; stored: %s", day, stored);
+    uprof_say("virt-uprof: nothing was collected on %s; stored: %s; see: summary DAY", day, stored);
     return uprof_error_merge(code, UPROF_ERROR_EMPTY);
 }
 

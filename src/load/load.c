@@ -130,8 +130,8 @@ static const struct {
     const char *beginning;
     const char *problem;
 } foreign_formats[] = {
-    { "<?xml",    "is a picture or another XML file; profiles are read from captures, folded stacks and pprof" },
-    { "<svg",     "is a picture; profiles are read from captures, folded stacks and pprof" },
+    { "<?xml",    "is a picture or another XML file; profiles are read from captures, folded stacks and pprof, as -o NAME.folded writes them" },
+    { "<svg",     "is a picture; profiles are read from captures, folded stacks and pprof, as -o NAME.folded writes them" },
     { "{",        "is JSON (speedscope, or the .meta.json of a run); profiles are read from captures, folded stacks and pprof" },
     { "vm:",      "is text of 'perf script'; profiles are read from captures, folded stacks and pprof" },
     { "PERFILE2", "is perf's data; fold it first: perf script | stackcollapse-perf.pl" },
@@ -225,7 +225,7 @@ load_text(UprofLoad *load, UprofRun *run, UprofSlice bytes, const char *shown, G
     Adding adding = { load, run };
 
     if (bytes.len == 0)
-        return fail_data(error, shown, "is empty");
+        return fail_data(error, shown, "is empty, as if nothing ran");
     if (uprof_folded_parse(shown, bytes, add_stack, &adding, error))
         return true;
     const char *problem = run->samples == 0 ? recognize_format(bytes) : NULL;

@@ -207,8 +207,8 @@ report_full_rate(UprofRecording *recording, const UprofSamplerCounts *counts)
 
     /* a rate that goes up and down is reported once */
     if (!recording->has_reported_full)
-        uprof_notice(recording->notices, UPROF_NOTICE_HINT, "%s: back to %s Hz", session->shown,
-                     hz);
+        uprof_notice(recording->notices, UPROF_NOTICE_HINT, "%s: back to %s Hz for now",
+                     session->shown, hz);
     recording->has_reported_full = true;
 }
 
@@ -231,10 +231,11 @@ uprof_recording_report_rate(UprofRecording *recording, const UprofSamplerCounts 
         return;
     const uint64_t divisor =
         counts->divisor * counts->stride * MAX(session->counts_before.divisor, 1);
-    /* the first notice shows the median of the trial holds, later ones the mean of all holds */
-    const uint64_t hold_ns = is_first && counts->probe_ns > 0
-                                 ? counts->probe_ns
-                                 : counts->held_ns / MAX(counts->n_holds, 1);
+    /* before the first samples the trial holds have lowered the rate, and later all holds have */
+    const bool is_probe =
+        is_first && counts->probe_ns > 0 && (counts->stride == 1 || counts->n_holds == 0);
+    const uint64_t hold_ns =
+        is_probe ? counts->probe_ns : counts->held_ns / MAX(counts->n_holds, 1);
     const uint64_t budget_ppm = uprof_session_budget_ppm(session);
     g_autofree char *hold = uprof_format_ns(hold_ns);
     g_autofree char *asked = uprof_format_hz(session->run->rate_mhz);

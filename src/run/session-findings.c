@@ -51,7 +51,7 @@ describe_holds(UprofDiagnosis *diagnosis, const UprofSession *session)
     if (is_qemu(session))
         uprof_diagnosis_add(
             diagnosis, UPROF_LEVEL_NOTE, "taint",
-            "queries of QEMU's monitor make libvirt mark the domain as 'custom-monitor' "
+            "opening the domain asks QEMU's monitor, so libvirt has marked it as 'custom-monitor' "
             "until it stops");
 }
 

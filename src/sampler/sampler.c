@@ -652,7 +652,7 @@ fit_rate(UprofSampler *sampler)
         uprof_budget_set_stride(&sampler->tickers[i].budget, divisor);
     publish_stride(sampler);
     g_mutex_lock(&sampler->counts_lock);
-    sampler->counts.probe_ns = hold_ns;
+    sampler->counts.probe_ns = usual_ns;
     sampler->counts.divisor = settings->continues_run ? 1 : divisor;
     g_mutex_unlock(&sampler->counts_lock);
 }

@@ -21,6 +21,7 @@ enum {
     CHECKPOINT_S = 2,            /* between two checkpoints */
     CHECKPOINT_SHARE = 50,       /* checkpoints take at most 1 / CHECKPOINT_SHARE of the time */
     END_HURRIED_MS = 600,        /* for inlined functions and lines, after Ctrl-C */
+    UNSEEN_SAMPLES = 5,          /* after which a symbol file should have been seen */
     CAPTURE_S = 3,               /* for the stacks of tasks in user space that a capture gets */
     NO_WAITS_S = 5,              /* until the warning that no waits are counted */
     WAITS_END_MS = 1000,         /* for the stacks of tasks that were not found yet */
@@ -227,6 +228,51 @@ add_symbols(Worker *worker, const UprofBegin *begin, GError **error)
     return true;
 }
 
+/*
+ * Adds the domain's own kernel beside symbol files that do not help.
+ * @path: of one of these files. Returns: false if there is no such kernel
+ */
+static bool
+add_other_kernel(Worker *worker, const char *path)
+{
+    UprofAnalysis *analysis = &worker->analysis;
+
+    worker->n_replaceable = 0;
+    if (!worker->kernel || strcmp(worker->kernel, path) == 0 ||
+        !uprof_sym_add_file(analysis->pipeline->sym, worker->kernel, true, NULL))
+        return false;
+    if (!uprof_pipeline_add_images(analysis->pipeline, &analysis->capture_error))
+        analysis->pipeline->writer = NULL; /* the run continues without the capture */
+    return true;
+}
+
+/*
+ * A program that can be loaded anywhere is linked for low addresses, where no code of the guest is:
+ * then it is not compared with the guest.
+ */
+static void
+add_kernel_to_unseen(Worker *worker)
+{
+    UprofAnalysis *analysis = &worker->analysis;
+    UprofLinuxFacts facts;
+
+    if (worker->n_replaceable == 0 || analysis->run->running != UNSEEN_SAMPLES)
+        return;
+    const char *path = uprof_pipeline_find_unseen(analysis->pipeline, worker->n_replaceable);
+    uprof_linux_facts(analysis->pipeline->kernel, &facts);
+    if (!path || facts.state == UPROF_LINUX_FOUND)
+        return;
+    g_autofree char *unseen = uprof_text_quote(path);
+    g_autofree char *kernel = uprof_text_quote(worker->kernel);
+    g_autofree char *taking = add_other_kernel(worker, path)
+                                  ? g_strdup_printf("; taking its <kernel> '%s', too", kernel)
+                                  : g_strdup("");
+    uprof_notice(&analysis->notices, UPROF_NOTICE_WARNING,
+                 "%s: none of the first %d samples is in the code of '%s': it is another program, "
+                 "or its load address is missing (-s FILE@BASE)%s",
+                 analysis->shown, UNSEEN_SAMPLES, unseen, taking);
+}
+
 /* Says at once that a symbol file is not what the guest runs, and uses the domain's own kernel. */
 static void
 replace_mismatched(Worker *worker)
@@ -238,10 +284,7 @@ replace_mismatched(Worker *worker)
         return;
     g_autofree char *wrong = uprof_text_quote(path);
     g_autofree char *kernel = uprof_text_quote(worker->kernel);
-    const bool has_other = worker->kernel && strcmp(worker->kernel, path) != 0 &&
-                           uprof_sym_add_file(analysis->pipeline->sym, worker->kernel, true, NULL);
-    worker->n_replaceable = 0;
-    if (!has_other) {
+    if (!add_other_kernel(worker, path)) {
         uprof_notice(&analysis->notices, UPROF_NOTICE_WARNING,
                      "%s: '%s' is not what this guest runs, and is ignored; give the right file "
                      "with -s",
@@ -251,8 +294,6 @@ replace_mismatched(Worker *worker)
     uprof_notice(&analysis->notices, UPROF_NOTICE_WARNING,
                  "%s: '%s' is not what this guest runs; ignored, taking its <kernel> '%s'",
                  analysis->shown, wrong, kernel);
-    if (!uprof_pipeline_add_images(analysis->pipeline, &analysis->capture_error))
-        analysis->pipeline->writer = NULL; /* the run continues without the capture */
 }
 
 static void
@@ -428,6 +469,7 @@ take_snapshot(Worker *worker, UprofSnapshot *snapshot)
         analysis->pipeline->writer = NULL;
     }
     replace_mismatched(worker);
+    add_kernel_to_unseen(worker);
     tell_links(worker);
     tell_chains(worker);
     if (snapshot->vcpu < analysis->guest->n_vcpus)

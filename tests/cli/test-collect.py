@@ -644,7 +644,7 @@ def test_enable_and_configure(suite):
                  [], ["-rf (%s):" % uuid_of(2), "  enabled   yes        <collect domains> of the configuration",
                       "  rate      50 Hz      configuration", "  duration  20s        built in",
                       "  budget    1 %        built in", "  unwind    auto       built in"])
-    suite.expect("enable", suite.run("enable", *here, "-F", "50", "--", "-rf"), DONE, ["virt-uprof: -rf: enabled: 20s at 50 Hz in each round*"])
+    suite.expect("enable", suite.run("enable", *here, "-F", "50", "--", "-rf"), DONE, ["-rf: enabled: 20s at 50 Hz in each round*"])
     # Only the rate changes: the pattern still enables the domain. The new settings are shown at once.
     suite.expect("configure keeps what a pattern enables", suite.run("configure", "-c", uri, "--config", own, "-F", "49", "--", "-rf"),
                  DONE, [], ["-rf (%s):" % uuid_of(2), "  enabled   yes        metadata", "  rate      49 Hz      metadata",
@@ -658,17 +658,17 @@ def test_enable_and_configure(suite):
     if os.environ.get("UPROF_PRIVATE_RUN") and os.path.ismount("/run"):
         os.makedirs("/run/systemd/system")  # as if systemd ran, without its timers
         suite.expect("enable without a timer", suite.run("enable", *here, "--", "-rf"), DONE,
-                     ["virt-uprof: -rf: enabled: 20s at 99 Hz in each round; no timer starts rounds: for one every ten minutes, "
-                      "systemctl enable --now virt-uprof-collect.timer virt-uprof-prune.timer; for one now, virt-uprof collect"])
+                     ["-rf: enabled: 20s at 99 Hz in each round", "no timer starts rounds; for one every ten minutes:",
+                      "  systemctl enable --now virt-uprof-collect.timer virt-uprof-prune.timer", "for one now:", "  virt-uprof collect"])
         os.rmdir("/run/systemd/system")
-    suite.expect("disable", suite.run("disable", *here, "a"), DONE, ["virt-uprof: a: disabled"])
+    suite.expect("disable", suite.run("disable", *here, "a"), DONE, ["a: disabled"])
     suite.expect("enable with bad metadata", suite.run("enable", *here, "bad"), FAILED,
                  ["virt-uprof: bad: metadata: rate='x' is not 1 to 1000%s" % IGNORED])
-    suite.expect("enable replaces bad metadata", suite.run("enable", *here, "-F", "10", "bad"), DONE, ["virt-uprof: bad: enabled: 20s at 10 Hz in each round*"])
+    suite.expect("enable replaces bad metadata", suite.run("enable", *here, "-F", "10", "bad"), DONE, ["bad: enabled: 20s at 10 Hz in each round*"])
     suite.expect("rate that only record allows", suite.run("configure", *here, "-F", "2000", "a"), FAILED,
                  ["virt-uprof: a: metadata: rate='2000' is not 1 to 1000%s" % IGNORED])
     suite.expect("enable with one domain missing", suite.run("enable", *here, "none", "a"), SOME,
-                 ["virt-uprof: no domain 'none' on*", "virt-uprof: a: enabled: 20s at 200 Hz in each round*"])
+                 ["virt-uprof: no domain 'none' on*", "a: enabled: 20s at 200 Hz in each round*"])
     suite.expect("symbols with a base", suite.run("enable", *here, "-s", "/a@10", "a"), FAILED,
                  ["virt-uprof: a: symbols '/a': metadata needs a path in UTF-8 without @BASE"])
     suite.expect("symbols outside of their folders", suite.run("enable", *here, "-s", "/etc/../etc/passwd", "a"), FAILED,

@@ -112,7 +112,7 @@ CASES = (
     ("only-idle", {"a": "vm;[idle] 9\n"}, "report a", DONE, "", "vm: 9 samples, all idle"),
 
     ("capture-in-a-pipe", {"-": "UPROFCAP\1\0\0\0"}, "report -", FAILED, "", "virt-uprof: '-' is a capture in a pipe; give it as a file"),
-    ("empty", {"a": ""}, "report a", FAILED, "", "virt-uprof: 'a' is empty"),
+    ("empty", {"a": ""}, "report a", FAILED, "", "virt-uprof: 'a' is empty, as if nothing ran"),
     ("only-comments", {"a": "# nothing\n\n"}, "report a", USELESS, "", "virt-uprof: 'a' has no sample"),
     ("prose", {"a": "hello world\n"}, "report a", FAILED, "", "virt-uprof: a line 1: no folded stack: frames with ';' between them, a blank and a count"),
     ("half-bad", {"a": "vm;x 1\nvm;y\n"}, "report -f folded a", FAILED, "vm;x 1\n",
@@ -198,7 +198,7 @@ CASES = (
      "virt-uprof: one profile has far more truncated stacks (0 %, 50 %): changes may come from that"),
     ("diff-truncated-process", {"a": OLD, "b": "web-2;nginx;[truncated];work 500\nweb-2;nginx;main;work 500\n"}, "diff -n 1 a b", DONE, None,
      "virt-uprof: one profile has far more truncated stacks (0 %, 50 %): changes may come from that"),
-    ("diff-idle", {"a": OLD, "b": "web-2;[idle] 5\n"}, "diff a b", USELESS, "", "virt-uprof: 'b' has no running sample"),
+    ("diff-idle", {"a": OLD, "b": "web-2;[idle] 5\n"}, "diff a b", USELESS, "", "virt-uprof: 'b' has no running sample, so there is nothing to compare"),
     ("diff-one", {}, "diff a", USAGE, "", "virt-uprof: 'diff' needs two files, OLD and NEW" + TRY_HELP),
     ("diff-format", {}, "diff -o x.folded a b", USAGE, "", "virt-uprof: 'diff' writes pictures (.svg), and its table to stdout" + TRY_HELP),
     ("diff-missing", {"a": OLD}, "diff a nothing", FAILED, "", "virt-uprof: cannot read 'nothing': No such file or directory" + DOMAIN_HINT),

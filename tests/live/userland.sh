@@ -99,8 +99,8 @@ debugfs -R "rdump /usr $work/root" "$image/lab.img" >"$work/debugfs.log" 2>&1 ||
 ln -s usr/bin usr/sbin usr/lib usr/lib64 "$work/root"
 profile 0 report --sysroot "$work/empty" -o "$work/memory.folded" -o "$work/memory.svg" -o "$work/memory.perf" \
     "$work/all.capture"
-grep -qE '<title>EVP_Digest[A-Za-z_]* \([0-9]+ samples, [0-9.]+ %, in libcrypto\.so\.3\)' "$work/memory.svg" ||
-    fail "no module in the picture: $(grep -oE '<title>EVP_[^<]*' "$work/memory.svg" | head)"
+grep -qE '<title>[^<]+ \([0-9]+ samples, [0-9.]+ %, in lib(c|node|crypto)\.so\.[0-9]+\)' "$work/memory.svg" ||
+    fail "no module in the picture: $(grep -oE '<title>[^<]*' "$work/memory.svg" | head)"
 grep -qE '^\s+[0-9a-f]+ EVP_Digest[A-Za-z_]*(\+0x[0-9a-f]+)? \(libcrypto\.so\.3\)$' "$work/memory.perf" ||
     fail "no module in: $(grep -m 3 EVP_ "$work/memory.perf")"
 profile 0 report --sysroot "$work/root" -o "$work/files.folded" -o "$work/files.meta.json" "$work/all.capture"

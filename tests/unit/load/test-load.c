@@ -59,7 +59,7 @@ static const struct {
     const char *text;
     const char *warning;
 } bad_files[] = {
-    { "empty",   "",                       "'*/a.folded' is empty\n" },
+    { "empty",   "",                       "'*/a.folded' is empty, as if nothing ran\n" },
     { "svg",     "<svg xmlns='x'>\n",      "'*/a.folded' is a picture; profiles are read from *\n" },
     { "json",    "{\n",                    "'*/a.folded' is JSON *\n" },
     { "capture", "UPROFCAP",               "*" },

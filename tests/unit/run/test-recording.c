@@ -81,7 +81,7 @@ test_lower_rate(Fixture *fixture, gconstpointer data)
     report_rate(fixture, 1, 40);
     report_rate(fixture, 2, 50);
     report_rate(fixture, 1, 60);
-    g_assert_cmpstr(fixture->said->str, ==, "web-1: back to 99 Hz\n");
+    g_assert_cmpstr(fixture->said->str, ==, "web-1: back to 99 Hz for now\n");
 }
 
 /* The run warns of a guest in which nothing ran, unless the user has asked for idle time. */
