@@ -93,7 +93,8 @@ uprof_host_findings_add(UprofDiagnosis *diagnosis, UprofHost *host, const UprofC
             "not root: guest memory of system domains is read through libvirt, which is slower");
     describe_confinement(diagnosis, confined);
     if (healed)
-        uprof_diagnosis_add(diagnosis, UPROF_LEVEL_OK, "markers", "%u in %s, none from a dead run",
+        uprof_diagnosis_add(diagnosis, UPROF_LEVEL_OK, "markers",
+                            "no run that was killed has left a guest stopped (%u in %s)",
                             markers->len, uprof_marker_folder());
     else
         uprof_diagnosis_add(diagnosis, UPROF_LEVEL_FAIL, "markers",
