@@ -695,13 +695,16 @@ direct_read(UprofGuest *guest, UprofLane lane, UprofSpan *spans, unsigned n)
         uprof_qemu_read(qemu, lane, spans, n);
 }
 
-/* The tracer of a vCPU may be the sampler's thread. */
+/*
+ * Is the tracer of a vCPU a thread of another process? A thread of this process that has just ended
+ * may still be shown as the tracer, but has no status any more.
+ */
 static bool
-is_ours(pid_t thread)
+is_of_other_process(pid_t thread)
 {
     UprofThreadStatus status;
 
-    return uprof_thread_status(thread, &status) && status.process == getpid();
+    return uprof_thread_status(thread, &status) && status.process != getpid();
 }
 
 /* Looks for other tracers of the vCPU threads, and for signals that have stopped them. */
@@ -713,7 +716,7 @@ check_threads(DirectGuest *direct)
         UprofThreadStatus status;
         if (!uprof_kvm_vcpu_is_open(vcpu) || !uprof_thread_status(vcpu->tracee.thread, &status))
             continue;
-        if (status.tracer > 0 && !is_ours(status.tracer)) {
+        if (status.tracer > 0 && is_of_other_process(status.tracer)) {
             g_atomic_int_set(&direct->base.tracer, status.tracer);
             return UPROF_HINDRANCE_TRACED;
         }
