@@ -91,7 +91,7 @@ typedef struct {
     uint64_t n_holds;
     /* as @held_ns, of the vCPU that was held longest */
     uint64_t most_held_ns;
-    /* median of the trial holds before the first tick; 0: none */
+    /* length of a usual hold, estimated before the first tick from trial holds; 0: none */
     uint64_t probe_ns;
 } UprofSamplerCounts;
 

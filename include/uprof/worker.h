@@ -68,7 +68,8 @@ const UprofConfined *uprof_workers_confined(const UprofWorkers *workers);
 /**
  * uprof_workers_feed: makes the thread of @workers send all snapshots of @ring to their workers
  * @ring: borrowed until uprof_workers_stop(); the owner of each snapshot is an UprofWorker
- * @is_prompt: the caller uses results during the run, so they must not be older than 100 ms
+ * @is_prompt: the caller uses results during the run, so snapshots wait for 100 ms at most, not for
+ * 250
  */
 void uprof_workers_feed(UprofWorkers *workers, UprofRing *ring, bool is_prompt);
 
@@ -172,7 +173,7 @@ bool uprof_worker_end(UprofWorker *worker, const UprofRun *run, UprofWorkerCount
  */
 bool uprof_worker_save(UprofWorker *worker, unsigned i, bool *is_closed, GError **error);
 
-/** uprof_worker_counts: @counts: (out): of the worker; at most some 250 ms old */
+/** uprof_worker_counts: @counts: (out): of the worker; some tenths of a second old */
 void uprof_worker_counts(UprofWorker *worker, UprofWorkerCounts *counts);
 
 /**

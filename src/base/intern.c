@@ -103,6 +103,8 @@ uprof_names_copy(UprofNames *names, const UprofName *name)
     const Entry *entry = get_entry(name);
     const UprofName *copy = uprof_names_marker(names, uprof_name_text(name));
 
+    if (strcmp(uprof_name_text(copy), uprof_name_text(name)) != 0)
+        return copy; /* there are too many names */
     if (entry->is_shared)
         uprof_name_add_module(copy, NULL);
     else if (entry->module)

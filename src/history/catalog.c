@@ -393,8 +393,7 @@ uprof_catalog_describe_range(const UprofCatalog *catalog)
         return g_strdup("no day");
     g_autofree char *first = uprof_time_format_date(first_s);
     g_autofree char *last = uprof_time_format_date(last_s);
-    return strcmp(first, last) == 0 ? g_strdup_printf("%s alone", first)
-                                    : g_strdup_printf("%s to %s", first, last);
+    return strcmp(first, last) == 0 ? g_strdup(first) : g_strdup_printf("%s to %s", first, last);
 }
 
 /* ---- Loading ---- */

@@ -33,7 +33,7 @@ enum {
     MORE_PIECES = 4,
     BATCH_MAX = 64, /* tasks that are read together */
     IDS_TOGETHER = UPROF_MEM_PIECES_MAX / 2,
-    GUESS_PART = 4, /* this part of the time may pass before the walk begins */
+    GUESS_PART = 4, /* 1 / GUESS_PART of the time may pass before the walk begins */
 };
 
 #define LIMIT_NS (60 * UPROF_NS_PER_S)

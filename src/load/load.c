@@ -130,8 +130,8 @@ static const struct {
     const char *beginning;
     const char *problem;
 } foreign_formats[] = {
-    { "<?xml",    "is a picture or another XML file; profiles are read from captures, folded stacks and pprof, as -o NAME.folded writes them" },
-    { "<svg",     "is a picture; profiles are read from captures, folded stacks and pprof, as -o NAME.folded writes them" },
+    { "<?xml",    "is a picture or another XML file; profiles are read from captures, folded stacks and pprof; -o NAME.folded writes such a profile" },
+    { "<svg",     "is a picture; profiles are read from captures, folded stacks and pprof; -o NAME.folded writes such a profile" },
     { "{",        "is JSON (speedscope, or the .meta.json of a run); profiles are read from captures, folded stacks and pprof" },
     { "vm:",      "is text of 'perf script'; profiles are read from captures, folded stacks and pprof" },
     { "PERFILE2", "is perf's data; fold it first: perf script | stackcollapse-perf.pl" },
@@ -188,6 +188,9 @@ read_frame(UprofLoad *load, UprofSlice raw)
 {
     const UprofName *frame = uprof_names_read_back(load->names, raw);
 
+    /* text does not say whether a name is of a function, and of which module */
+    if (uprof_name_text(frame)[0] != '[')
+        uprof_name_add_module(frame, NULL);
     return load->symbolizer ? uprof_symbolizer_name_frame(load->symbolizer, frame) : frame;
 }
 

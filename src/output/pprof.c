@@ -218,9 +218,13 @@ static void
 append_mappings(Pprof *pprof)
 {
     const GPtrArray *images = pprof->run->images;
-    const UprofRunImage *image = images->len > 0 ? g_ptr_array_index(images, 0) : NULL;
-    const bool has_id = image && !image->is_module && image->build_id;
-    g_autofree char *build_id = has_id ? uprof_text_quote(image->build_id) : NULL;
+    const char *id = NULL;
+
+    for (guint i = 0; i < images->len && !id; i++) {
+        const UprofRunImage *image = g_ptr_array_index(images, i);
+        id = image->is_module ? NULL : image->build_id;
+    }
+    g_autofree char *build_id = id ? uprof_text_quote(id) : NULL;
 
     append_mapping(pprof, MAPPING_APP, UPROF_LOCATION_APP, build_id);
     if (pprof->has_kernel)

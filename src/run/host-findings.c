@@ -94,7 +94,7 @@ uprof_host_findings_add(UprofDiagnosis *diagnosis, UprofHost *host, const UprofC
     describe_confinement(diagnosis, confined);
     if (healed)
         uprof_diagnosis_add(diagnosis, UPROF_LEVEL_OK, "markers",
-                            "no run that was killed has left a guest stopped (%u in %s)",
+                            "no guest is left stopped by a killed run; %u markers in %s",
                             markers->len, uprof_marker_folder());
     else
         uprof_diagnosis_add(diagnosis, UPROF_LEVEL_FAIL, "markers",

@@ -231,7 +231,7 @@ uprof_recording_report_rate(UprofRecording *recording, const UprofSamplerCounts 
         return;
     const uint64_t divisor =
         counts->divisor * counts->stride * MAX(session->counts_before.divisor, 1);
-    /* before the first samples the trial holds have lowered the rate, and later all holds have */
+    /* Trial holds set the rate before the first sample. Later the rate depends on all holds. */
     const bool is_probe =
         is_first && counts->probe_ns > 0 && (counts->stride == 1 || counts->n_holds == 0);
     const uint64_t hold_ns =

@@ -483,13 +483,13 @@ uprof_image_bare_label(const UprofImage *image)
 void
 uprof_image_claim_name(const UprofImage *image, UprofNames *names, const UprofName *name)
 {
-    if (image->module_base == 0) {
+    if (image->module_base == 0 || strcmp(uprof_name_text(name), "[unknown]") == 0) {
         uprof_name_add_module(name, NULL);
         return;
     }
     g_autofree char *label = uprof_image_bare_label(image);
     const UprofName *module = uprof_names_marker(names, label);
-    /* if there are too many names, both may be "[unknown]" */
+    /* if there are too many names, the module is "[unknown]" */
     uprof_name_add_module(name, uprof_name_text(module)[0] == '[' ? NULL : module);
 }
 

@@ -51,6 +51,8 @@ typedef struct {
     uint64_t first_walk_ns; /* when the first walk of tasks was due */
     bool has_no_waits;      /* a warning has said why */
     unsigned n_replaceable; /* of the first symbol files; 0: they are not compared any more */
+    unsigned n_taken;       /* snapshots while @n_replaceable is not 0 */
+    unsigned other_kernel;  /* the symbol file that the program has added; 0: none */
 } Worker;
 
 /* A buffer for any message on the stream, with the alignment that each needs. */
@@ -228,49 +230,26 @@ add_symbols(Worker *worker, const UprofBegin *begin, GError **error)
     return true;
 }
 
-/*
- * Adds the domain's own kernel beside symbol files that do not help.
- * @path: of one of these files. Returns: false if there is no such kernel
- */
+/* Adds the domain's own kernel to the symbol files. Returns: false if there is no other kernel */
 static bool
-add_other_kernel(Worker *worker, const char *path)
+add_other_kernel(Worker *worker)
 {
     UprofAnalysis *analysis = &worker->analysis;
+    UprofSym *sym = analysis->pipeline->sym;
+    const unsigned n = uprof_sym_n_sources(sym);
 
-    worker->n_replaceable = 0;
-    if (!worker->kernel || strcmp(worker->kernel, path) == 0 ||
-        !uprof_sym_add_file(analysis->pipeline->sym, worker->kernel, true, NULL))
+    for (unsigned i = 0; i < n; i++) {
+        UprofSymSource source;
+        uprof_sym_source(sym, i, &source);
+        if (g_strcmp0(source.path, worker->kernel) == 0)
+            return false;
+    }
+    if (!worker->kernel || !uprof_sym_add_file(sym, worker->kernel, true, NULL))
         return false;
+    worker->other_kernel = n;
     if (!uprof_pipeline_add_images(analysis->pipeline, &analysis->capture_error))
         analysis->pipeline->writer = NULL; /* the run continues without the capture */
     return true;
-}
-
-/*
- * A program that can be loaded anywhere is linked for low addresses, where no code of the guest is:
- * then it is not compared with the guest.
- */
-static void
-add_kernel_to_unseen(Worker *worker)
-{
-    UprofAnalysis *analysis = &worker->analysis;
-    UprofLinuxFacts facts;
-
-    if (worker->n_replaceable == 0 || analysis->run->running != UNSEEN_SAMPLES)
-        return;
-    const char *path = uprof_pipeline_find_unseen(analysis->pipeline, worker->n_replaceable);
-    uprof_linux_facts(analysis->pipeline->kernel, &facts);
-    if (!path || facts.state == UPROF_LINUX_FOUND)
-        return;
-    g_autofree char *unseen = uprof_text_quote(path);
-    g_autofree char *kernel = uprof_text_quote(worker->kernel);
-    g_autofree char *taking = add_other_kernel(worker, path)
-                                  ? g_strdup_printf("; taking its <kernel> '%s', too", kernel)
-                                  : g_strdup("");
-    uprof_notice(&analysis->notices, UPROF_NOTICE_WARNING,
-                 "%s: none of the first %d samples is in the code of '%s': it is another program, "
-                 "or its load address is missing (-s FILE@BASE)%s",
-                 analysis->shown, UNSEEN_SAMPLES, unseen, taking);
 }
 
 /* Says at once that a symbol file is not what the guest runs, and uses the domain's own kernel. */
@@ -284,16 +263,55 @@ replace_mismatched(Worker *worker)
         return;
     g_autofree char *wrong = uprof_text_quote(path);
     g_autofree char *kernel = uprof_text_quote(worker->kernel);
-    if (!add_other_kernel(worker, path)) {
+    worker->n_replaceable = 0;
+    if (worker->other_kernel == 0 && !add_other_kernel(worker))
         uprof_notice(&analysis->notices, UPROF_NOTICE_WARNING,
                      "%s: '%s' is not what this guest runs, and is ignored; give the right file "
                      "with -s",
                      analysis->shown, wrong);
+    else
+        uprof_notice(&analysis->notices, UPROF_NOTICE_WARNING,
+                     "%s: '%s' is not what this guest runs; ignored, taking its <kernel> '%s'",
+                     analysis->shown, wrong, kernel);
+}
+
+/* Warns once if samples are in the domain's own kernel, but in none of the files of the user. */
+static void
+warn_about_unseen(Worker *worker, const char *path)
+{
+    UprofAnalysis *analysis = &worker->analysis;
+    UprofSymSource source;
+
+    if (worker->other_kernel == 0)
         return;
-    }
+    uprof_sym_source(analysis->pipeline->sym, worker->other_kernel, &source);
+    if (source.n_seen == 0)
+        return;
+    g_autofree char *unseen = uprof_text_quote(path);
+    g_autofree char *kernel = uprof_text_quote(worker->kernel);
+    worker->n_replaceable = 0;
     uprof_notice(&analysis->notices, UPROF_NOTICE_WARNING,
-                 "%s: '%s' is not what this guest runs; ignored, taking its <kernel> '%s'",
-                 analysis->shown, wrong, kernel);
+                 "%s: no sample is in the code of '%s', but samples are in the domain's <kernel> "
+                 "'%s', which is used, too; if the file is right, its load address is missing "
+                 "(-s FILE@BASE)",
+                 analysis->shown, unseen, kernel);
+}
+
+/*
+ * Uses the domain's own kernel, too, if the first samples are in no file of the user. A program
+ * that can be loaded anywhere is linked for low addresses, where the guest has no code. Such a file
+ * is not compared with the guest.
+ */
+static void
+check_unseen(Worker *worker)
+{
+    if (worker->n_replaceable == 0 || ++worker->n_taken < UNSEEN_SAMPLES)
+        return;
+    const char *path = uprof_pipeline_find_unseen(worker->analysis.pipeline, worker->n_replaceable);
+    if (path && worker->n_taken == UNSEEN_SAMPLES)
+        add_other_kernel(worker);
+    if (path)
+        warn_about_unseen(worker, path);
 }
 
 static void
@@ -469,7 +487,7 @@ take_snapshot(Worker *worker, UprofSnapshot *snapshot)
         analysis->pipeline->writer = NULL;
     }
     replace_mismatched(worker);
-    add_kernel_to_unseen(worker);
+    check_unseen(worker);
     tell_links(worker);
     tell_chains(worker);
     if (snapshot->vcpu < analysis->guest->n_vcpus)

@@ -903,7 +903,7 @@ def test_since_arguments(program):
               say="no profile of 'wed-1' is stored \\(did you mean 'web-1'\\?\\); 'virt-uprof collect'")
     yesterday = storing.day_name(TODAY - DAY)
     store.run("report", "--since", "today", "web-1", code=USELESS,
-              say=f"no profile of 'web-1' is stored from .* to now; stored: {yesterday} alone; to see what .*: virt-uprof summary DAY")
+              say=f"no profile of 'web-1' is stored from .* to now; stored: {yesterday}; to see what .*: virt-uprof summary DAY")
     store.run("report", "--since", "someday", "web-1", code=USAGE,
               say="--since 'someday' is not today, yesterday, 2026-11-20, 2026-11-20T09:15, 3d or 12h, in UTC;")
     store.run("report", "--until", "today", "web-1", code=USAGE, say="--until needs --since")

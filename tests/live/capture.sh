@@ -117,7 +117,7 @@ line=$(grep -n 'is not what this guest runs' "$work/err" | cut -d: -f1)
 result stacks "$name" 85 'guest_entry;guest_main;main_loop;function_[123];work' "$work/x.folded"
 # A program that can be loaded anywhere is linked for addresses where no code of the guest is.
 profile 0 "${fast[@]}" -d 4 -s "$(command -v ls)" -o "$work/unseen.folded" "$name"
-says "^virt-uprof: $name: none of the first 5 samples is in the code of '/.*ls': .*; taking its <kernel> '/.*', too$"
+says "^virt-uprof: $name: no sample is in the code of '/.*ls', but samples are in the domain's <kernel> '/.*', which is used, too; "
 result stacks "$name" 70 'guest_entry;guest_main;main_loop;function_[123];work' "$work/unseen.folded"
 profile 0 report -s "$wrong" -o "$work/again.folded" "$work/x.capture"
 says "^virt-uprof: '$wrong' is not what the guest ran; ignored, taking the files that the capture names$"

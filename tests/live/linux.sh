@@ -188,7 +188,7 @@ compares_tasks()
     say "$name: tasks wait"
     ask_linux "$name" states >"$work/before" || fail 'no states'
     list_tasks guest "${patient[@]}" "$name"
-    list_by_peeks
+    [ "$access" = direct ] || list_by_peeks # in the lab each peek takes tenths of a second
     profile 0 -q -d 1s "${patient[@]}" -o "$work/tasks.capture" "$name"
     ask_linux "$name" states >"$work/after" || fail 'no states'
     profile 0 dmesg "${patient[@]}" "$name"
@@ -198,7 +198,7 @@ compares_tasks()
     # The guest may have gone on logging since.
     head -n "$(wc -l <"$work/out")" "$work/log" | cmp -s - "$work/out" || fail "another log: $(head "$work/out")"
     same_tasks guest
-    same_tasks peeks
+    [ "$access" = direct ] || same_tasks peeks
     same_tasks capture
     echo bad >"$work/bad.capture"
     profile 6 ps "$work/bad.capture" "$work/tasks.capture"

@@ -64,6 +64,16 @@ test_full_rate(Fixture *fixture, gconstpointer data)
     g_assert_cmpstr(fixture->said->str, ==, "");
 }
 
+/* If holds have lowered the rate further before the first report, it shows their mean. */
+static void
+test_late_report(Fixture *fixture, gconstpointer data)
+{
+    report_rate(fixture, 2, 10);
+    g_assert_cmpstr(fixture->said->str, ==,
+                    "web-1: 49.5 instead of 99 Hz, so that holds take at most 5 % of the time "
+                    "(--budget); each stops the guest 2 ms\n");
+}
+
 /* The rate falls and rises. Each low is reported if it is the lowest, and the first rise. */
 static void
 test_lower_rate(Fixture *fixture, gconstpointer data)
@@ -115,6 +125,7 @@ main(int argc, char **argv)
         void (*run)(Fixture *fixture, gconstpointer data);
     } tests[] = {
         { "/recording/full-rate", test_full_rate },
+        { "/recording/late-report", test_late_report },
         { "/recording/lower-rate", test_lower_rate },
         { "/recording/nothing-ran", test_nothing_ran },
         { "/recording/no-sample", test_no_sample },
