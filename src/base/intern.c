@@ -16,7 +16,7 @@ struct _UprofNames {
 
 typedef struct {
     const UprofName *module; /* (nullable): of the same table */
-    bool is_shared; /* several modules have the name, or code in no module; so @module is %NULL */
+    bool is_shared; /* several things have the name, not all in one module; so @module is %NULL */
     char text[];
 } Entry;
 
