@@ -61,7 +61,7 @@ configured '^test \(.*\) while it runs:$' '^  enabled +no +metadata$' '^  rate +
 
 say 'from the program to virsh, in both places'
 profile 0 enable "${mark[@]}" -F 24.75 -d 1500ms --budget 0.5 test
-says '^virt-uprof: test: enabled: 1500ms at 24.75 Hz in each round'
+says '^test: enabled: 1500ms at 24.75 Hz in each round'
 [ "$(written test --live | tr -d '\n')" = '<profile enabled="yes" rate="24.75" duration="1500ms" budget="0.5">  <symbols file="/a"/>  <unwind method="fp"/></profile>' ] ||
     fail "live: $(written test --live)"
 [ "$(written test --config)" = '<profile enabled="yes" rate="24.75" duration="1500ms" budget="0.5"/>' ] ||
