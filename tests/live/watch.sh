@@ -37,6 +37,12 @@ end_watch()
     finish "$1" 60
 }
 
+# shows_phase FILES: a profile that the watch writes now shows the guest's own code. FILES: where names begin
+shows_phase()
+{
+    has_steps && cat "$1"*.folded | grep -q ';phase_'
+}
+
 # share FILE NAME: prints how many percent of the samples have the function NAME
 share()
 {
@@ -152,6 +158,8 @@ end_watch 0
 
 # A domain that is destroyed and started again.
 start_watch -s "$guest64" -o "$work/%d-again.folded" --keep 10s --after 1s --when 'busy < 0.1 %'
+# the reset above boots the guest once more, and its firmware waits halted
+wait_until 120 shows_phase "$work/$name-again" || fail 'the guest does not boot after its reset'
 quiet_virsh define "${guest_folders[$name]}/domain.xml" >/dev/null
 at_exit quiet_virsh undefine "$name"
 quiet_virsh destroy "$name" >/dev/null
