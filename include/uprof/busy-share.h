@@ -7,7 +7,7 @@
  */
 #pragma once
 
-#include "uprof/session.h"
+#include <stdint.h>
 
 /** UprofBusyShare: all zeros before the first step */
 typedef struct {
@@ -17,6 +17,3 @@ typedef struct {
     unsigned n_vcpus;            /* that the run samples; not 0 after a step */
     uint64_t ticks, ran; /* of the last step: all but missed ones; of these, with a running vCPU */
 } UprofBusyShare;
-
-/** uprof_busy_share_step: ends a step; @ran: samples of running vCPUs in it */
-void uprof_busy_share_step(UprofBusyShare *share, const UprofSession *session, uint64_t ran);

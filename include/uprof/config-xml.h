@@ -9,6 +9,10 @@
  *   limits (rate duration budget)
  *   symbols (path maxMegabytes)
  *   store (directory sliceDays mergedDays maxMegabytes minFreeMegabytes)
+ * and any number of these:
+ *   destination (name type url tenant domains user tokenFile passwordFile caFile certificateFile
+ *                keyFile maxAge kilobytesPerSecond perVcpu)
+ * A destination has any number of children <label name value/>.
  *
  * An administrator writes the file. The parser refuses unknown parts, so that mistakes do not go
  * unnoticed.
@@ -20,6 +24,19 @@
 enum {
     UPROF_CONFIG_BYTES_MAX = 1024 * 1024,
 };
+
+/** UprofLabelXml: a label of a destination: its attributes, owned; %NULL if the file lacks one */
+typedef struct {
+    char *name, *value;
+} UprofLabelXml;
+
+/** UprofDestinationXml: an element <destination>, as UprofConfigXml */
+typedef struct {
+    char *name, *type, *url, *tenant, *domains, *user, *token_file, *password_file;
+    char *ca_file, *certificate_file, *key_file, *max_age, *kilobytes_per_s, *per_vcpu;
+    GPtrArray *labels; /* of UprofLabelXml, owned */
+    long line;         /* of the file, from 1 */
+} UprofDestinationXml;
 
 /**
  * UprofConfigXml: the attributes as text, owned
@@ -33,6 +50,7 @@ typedef struct {
     char *limits_rate, *limits_duration, *limits_budget;
     char *symbols_path, *symbols_megabytes;
     char *directory, *slice_days, *merged_days, *max_megabytes, *min_free_megabytes;
+    GPtrArray *destinations; /* of UprofDestinationXml, owned */
 } UprofConfigXml;
 
 /**

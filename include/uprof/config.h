@@ -8,6 +8,7 @@
 #pragma once
 
 #include "uprof/bytes.h"
+#include "uprof/destination.h"
 
 enum {
     UPROF_CONFIG_MEMORY_MIN = 16, /* megabytes for symbols */
@@ -42,6 +43,8 @@ typedef struct {
     uint64_t merged_days;        /* retention of the profiles of complete days */
     uint64_t max_megabytes;      /* of all stored profiles; 0: no limit */
     uint64_t min_free_megabytes; /* `collect` does not write if less space is free */
+
+    GPtrArray *destinations; /* of UprofDestination: where `push` sends stored profiles */
 } UprofConfig;
 
 /** uprof_config_new: Returns: (transfer full): the defaults */

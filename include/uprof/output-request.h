@@ -41,3 +41,9 @@ GPtrArray *uprof_output_request_list(void);
  */
 char *uprof_output_request_path(const UprofOutputRequest *request, const char *name,
                                 const char *uuid, const char *time);
+
+/**
+ * uprof_output_request_names_domain: does the path contain %d or %u? "%%d" does not count: it is a
+ * percent sign and a letter.
+ */
+bool uprof_output_request_names_domain(const char *path);

@@ -89,6 +89,21 @@ bool uprof_output_write_both(const UprofFormat *format, const UprofProfile *prof
 bool uprof_output_write_waits(const UprofFormat *format, const UprofProfile *waits,
                               const UprofRun *run, UprofFile *file, GError **error);
 
+/** UprofPprofForm: a profile for an engine that stores profiles of many machines */
+typedef struct {
+    const char *comment; /* (nullable): borrowed */
+} UprofPprofForm;
+
+/**
+ * uprof_pprof_render: renders a profile with the values "samples" and "cpu", whatever else its run
+ * has counted
+ * @form: the only label of its samples is "vcpu", if @profile shows vCPUs
+ *
+ * Returns: (transfer full): a compressed pprof profile; the same profile gives the same bytes
+ */
+GString *
+uprof_pprof_render(const UprofProfile *profile, const UprofRun *run, const UprofPprofForm *form);
+
 /**
  * uprof_svg_compare:
  * @both: from uprof_tree_compare()

@@ -19,3 +19,6 @@
  */
 void uprof_prune_store(UprofStore *store, const UprofPruneSettings *settings, int64_t now_s,
                        UprofPruneResult *result);
+
+/** uprof_prune_describe: Returns: (transfer full): the result in one line */
+char *uprof_prune_describe(const UprofPruneResult *result, bool dry_run);

@@ -8,6 +8,7 @@
  *                    web-1-20261119.pending    the new sidecar of a day that is being merged
  *                    web-1-20261120.failures   rounds that failed to make a slice
  *   STORE/summary/2026-11-19.txt
+ *   STORE/push/grafana.log    the rounds that a destination of `push` has (push/push-log-priv.h)
  *
  * The folder has the safe name of the domain. The sidecar is written last and is the commit
  * mark: a profile without a sidecar does not count. The sidecar has the true name and the UUID.
@@ -27,6 +28,7 @@
 
 #define UPROF_STORE_PROFILE ".folded.gz"
 #define UPROF_STORE_SIDECAR ".meta.json"
+#define UPROF_STORE_PUSH "push"
 
 typedef struct _UprofStore UprofStore;
 
@@ -55,6 +57,18 @@ bool uprof_store_lock(UprofStore *store, bool *taken, GError **error);
 
 /** uprof_store_path: Returns: (transfer none): the path that was opened */
 const char *uprof_store_path(const UprofStore *store);
+
+/** uprof_store_folder: Returns: borrowed: descriptor of the folder of the store */
+int uprof_store_folder(const UprofStore *store);
+
+/**
+ * uprof_store_open_push: opens the folder %UPROF_STORE_PUSH
+ * @may_create: makes the folder if it is missing
+ *
+ * Returns: a descriptor; -1 with %UPROF_ERROR_FAILED or %UPROF_ERROR_DENIED, or without an error if
+ *   there is no such folder
+ */
+int uprof_store_open_push(UprofStore *store, bool may_create, GError **error);
 
 /**
  * uprof_store_data: Returns: borrowed: descriptor of the folder that has the domains' folders; -1:

@@ -5,7 +5,6 @@
 #pragma once
 
 #include "uprof/analysis.h"
-#include "uprof/hot-rows.h"
 
 /**
  * uprof_top_round_make: in a worker: packs the functions, vCPUs, processes and cgroups of the
@@ -13,12 +12,3 @@
  * @argument: empty
  */
 void uprof_top_round_make(UprofAnalysis *analysis, UprofSlice argument, GByteArray *reply);
-
-/**
- * uprof_top_round_add: adds the rows of a round to the table
- * @round: from uprof_top_round_make(), in a worker that is not trusted
- * @domain: the caller's number of the domain
- *
- * Returns: the number of samples; 0 if @round is malformed
- */
-uint64_t uprof_top_round_add(const GByteArray *round, UprofHotRows *rows, unsigned domain);

@@ -4,33 +4,10 @@
  */
 #pragma once
 
-#include "uprof/busy-share.h"
 #include "uprof/hot-rows.h"
 #include "uprof/output.h"
-
-enum { UPROF_TOP_PATTERN_MAX = 64 }; /* bytes that a row must contain */
-
-/** UprofTopDomain: a domain and its last round */
-typedef struct {
-    const char *shown; /* the domain's name, clean; borrowed */
-    UprofBusyShare share;
-    uint64_t most_held_ns; /* of the vCPU that was held longest, since the start ... */
-    uint64_t elapsed_ns;   /* ... in this time */
-    uint64_t rate_mhz;     /* samples per second of each vCPU that were asked for, in millihertz */
-    bool has_processes;    /* the guest is Linux, and its processes are known */
-    bool is_ended;
-} UprofTopDomain;
-
-/** UprofTopChoice: what the user has chosen to see */
-typedef struct {
-    UprofRowsBy by;
-    bool by_total;  /* sorts functions by total, not by self */
-    bool keeps_all; /* rows do not fade */
-    bool is_paused; /* the screen stays until a key is pressed; samples are still counted */
-    bool shows_help;
-    bool reads_pattern;                      /* keys are added to @pattern */
-    char pattern[UPROF_TOP_PATTERN_MAX + 1]; /* only rows with this text; in lower case */
-} UprofTopChoice;
+#include "uprof/top-choice.h"
+#include "uprof/top-domain.h"
 
 /** UprofTopView: what is shown; all pointers are borrowed */
 typedef struct {

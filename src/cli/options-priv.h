@@ -35,6 +35,7 @@ typedef enum {
     UPROF_COMMAND_HISTORY = 1 << 15,
     UPROF_COMMAND_DMESG = 1 << 16,
     UPROF_COMMAND_PS = 1 << 17,
+    UPROF_COMMAND_PUSH = 1 << 18,
 } UprofCommandBit;
 
 /** UprofCommand: a row of the table of commands, which ends with a row without a name */
@@ -127,6 +128,10 @@ struct _UprofOptions {
     int64_t since_s; /* runs that began then or later, in seconds since 1970 */
     int64_t until_s; /* ... and before; INT64_MAX: no limit */
     bool dry_run;    /* show what would be done */
+
+    /* push */
+    GPtrArray *targets; /* of char: names and URLs of destinations; empty: as configured */
+    uint64_t spread_ns; /* wait for a random time of up to this first */
 };
 
 /* Values of UprofOptionInfo.choices that stand for a kind of word. */

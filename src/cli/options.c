@@ -11,6 +11,7 @@
 #include "exit-priv.h"
 #include "uprof/clock.h"
 #include "uprof/number-text.h"
+#include "uprof/output-request.h"
 #include "uprof/scan.h"
 #include "uprof/symbol-cache.h"
 #include "uprof/text.h"
@@ -51,7 +52,8 @@ enum {
     OPENING = LIVE | UPROF_COMMAND_DMESG | PS, /* commands that open guests */
     FILES = REPORT | DIFF,
     DRAWING = DIFF | HISTORY, /* write pictures alone */
-    STORED = REPORT | DIFF | PRUNE | SUMMARY | HISTORY,
+    PUSH = UPROF_COMMAND_PUSH,
+    STORED = REPORT | DIFF | PRUNE | SUMMARY | HISTORY | PUSH,
     ALL = OPENING | LIST | FILES | COLLECT | METADATA | STORED,
 };
 
@@ -275,9 +277,16 @@ take_moment(const Option *option, UprofOptions *options, const char *value)
 }
 
 static bool
+take_item(const Option *option, UprofOptions *options, const char *value)
+{
+    g_ptr_array_add(G_STRUCT_MEMBER(GPtrArray *, options, option->member), g_strdup(value));
+    return true;
+}
+
+static bool
 take_uri(const Option *option, UprofOptions *options, const char *value)
 {
-    g_ptr_array_add(options->uris, g_strdup(value));
+    take_item(option, options, value);
     options->uri = options->uris->pdata[options->uris->len - 1];
     return true;
 }
@@ -384,7 +393,7 @@ take_domid(const Option *option, UprofOptions *options, const char *value)
 static const Option table[] = {
     { "connect", 'c', OPENING | LIST | COLLECT | METADATA, "URI",
       "libvirt URI (default: LIBVIRT_DEFAULT_URI); collect takes several",
-      take_uri, .choices = "qemu:///system qemu:///session xen:///system test:///default",
+      take_uri, MEMBER(uris), .choices = "qemu:///system qemu:///session xen:///system test:///default",
       .heading = "What to sample" },
     { "all", '\0', RECORD | DUMP | PS | UPROF_COMMAND_DMESG | TOP | LIST | WATCH, NULL,
       "use all running domains; list shows all without this option",
@@ -507,7 +516,7 @@ static const Option table[] = {
     { "exclude", '\0', FILES, "RE",
       "drop stacks with a name that matches RE",
       take_regex, MEMBER(exclude), .form = "a regular expression" },
-    { "since", '\0', REPORT | HISTORY, "T",
+    { "since", '\0', REPORT | HISTORY | PUSH, "T",
       "use stored profiles since T (UTC): today, 2026-11-20T09:15, 3d or 12h",
       take_moment, MEMBER(since_s), GIVEN(is_stored), .choices = DAYS, .form = UPROF_TIME_FORMS },
     { "until", '\0', REPORT | HISTORY, "T",
@@ -565,7 +574,13 @@ static const Option table[] = {
     { "store", '\0', LIST | COLLECT | STORED | WATCH, "DIR",
       "folder of stored profiles (default: as configured)",
       take_path, MEMBER(store), .choices = UPROF_COMPLETE_FOLDERS },
-    { "dry-run", '\0', COLLECT | PRUNE, NULL,
+    { "to", '\0', PUSH, "TARGET",
+      "a destination of the configuration, or a URL (repeatable; default: all)",
+      take_item, MEMBER(targets) },
+    { "spread", '\0', PUSH, "T",
+      "wait for a random time of up to T first, so that hosts do not send together",
+      take_value, MEMBER(spread_ns), .parse = parse_after, .form = "a time of up to 1h" },
+    { "dry-run", '\0', COLLECT | PRUNE | PUSH, NULL,
       "show what would be done, and change nothing",
       take_flag, MEMBER(dry_run) },
     { "quiet", 'q', ALL, NULL,
@@ -763,6 +778,7 @@ uprof_options_free(UprofOptions *options)
     g_ptr_array_unref(options->words);
     g_ptr_array_unref(options->child);
     g_ptr_array_unref(options->rules);
+    g_ptr_array_unref(options->targets);
     g_free(options);
 }
 
@@ -783,6 +799,7 @@ new_options(void)
     options->words = g_ptr_array_new_with_free_func(g_free);
     options->child = g_ptr_array_new_with_free_func(g_free);
     options->rules = g_ptr_array_new_with_free_func((GDestroyNotify)uprof_watch_rule_free);
+    options->targets = g_ptr_array_new_with_free_func(g_free);
     options->keep_ns = UPROF_WATCH_KEEP_S * UPROF_NS_PER_S;
     options->after_ns = UPROF_WATCH_AFTER_S * UPROF_NS_PER_S;
     options->rest_ns = UPROF_WATCH_REST_S * UPROF_NS_PER_S;
@@ -945,21 +962,6 @@ check_outputs(UprofOptions *options)
     return true;
 }
 
-/* Does the path contain %d or %u? "%%d" does not count: it is a percent sign and a letter. */
-static bool
-names_domain(const char *path)
-{
-    for (const char *at = path; *at; at++) {
-        if (*at != '%')
-            continue;
-        if (at[1] == 'd' || at[1] == 'u')
-            return true;
-        if (at[1])
-            at++;
-    }
-    return false;
-}
-
 /* Refuses output names that would be the same for several domains. */
 static bool
 check_output_names(const UprofOptions *options)
@@ -968,7 +970,7 @@ check_output_names(const UprofOptions *options)
         return true;
     for (guint i = 0; i < options->outputs->len; i++) {
         const UprofWanted *wanted = g_ptr_array_index(options->outputs, i);
-        if (strcmp(wanted->path, "-") != 0 && !names_domain(wanted->path))
+        if (strcmp(wanted->path, "-") != 0 && !uprof_output_request_names_domain(wanted->path))
             return fail_usage("several domains need %%d or %%u in -o");
     }
     return true;

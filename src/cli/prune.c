@@ -25,18 +25,6 @@ show_change(const char *text, void *data)
         uprof_say("%s", text);
 }
 
-static void
-say_result(const UprofPruneResult *result, const char *shown, bool dry_run)
-{
-    const uint64_t tenths = result->bytes_kept * 10 >> 20;
-
-    uprof_say("%s: %s%u profiles merged into %u days, %u summaries written, %u profiles removed, "
-              "%" G_GUINT64_FORMAT ".%u MB kept",
-              shown, dry_run ? "dry run, nothing is changed: " : "", result->n_slices,
-              result->n_days, result->n_summaries, result->n_removed, tenths / 10,
-              (unsigned)(tenths % 10));
-}
-
 static int
 prune_store(const UprofOptions *options, const UprofConfig *config, UprofStore *store)
 {
@@ -55,7 +43,8 @@ prune_store(const UprofOptions *options, const UprofConfig *config, UprofStore *
     uprof_prune_store(store, &settings, uprof_clock_utc_s(), &result);
     if (!options->quiet) {
         g_autofree char *shown = uprof_text_quote(uprof_store_path(store));
-        say_result(&result, shown, options->dry_run);
+        g_autofree char *text = uprof_prune_describe(&result, options->dry_run);
+        uprof_say("%s: %s", shown, text);
     }
     const bool is_printed = !options->dry_run || fflush(stdout) == 0;
     return uprof_exit_worse(uprof_exit_of_code(result.code),

@@ -45,12 +45,6 @@ typedef struct {
     unsigned n_rounds; /* rounds that were shown */
 } Top;
 
-static bool
-has_cgroups(const Top *top)
-{
-    return top->options->settings.cgroups;
-}
-
 /* ---- The screen ---- */
 
 static void
@@ -109,6 +103,7 @@ init_top(Top *top, const UprofOptions *options)
     top->is_screen = !options->batch && tcgetattr(STDIN_FILENO, &top->before) == 0;
     top->choice.by_total = g_strcmp0(options->sort, "total") == 0;
     top->choice.by = options->by;
+    top->choice.has_cgroups = options->settings.cgroups;
     top->said = g_ptr_array_new_with_free_func(g_free);
     top->rows = uprof_hot_rows_new();
     top->domains = g_array_new(FALSE, TRUE, sizeof(UprofTopDomain));
@@ -156,12 +151,6 @@ fade_rows(Top *top)
         uprof_hot_rows_clear(top->rows);
 }
 
-static bool
-has_processes(const UprofSession *session)
-{
-    return g_atomic_pointer_get(uprof_worker_links(session->worker)) != NULL;
-}
-
 enum { CALL_ROUND, CALL_PICTURE };
 
 static const UprofAnalysisCall calls[] = {
@@ -169,34 +158,13 @@ static const UprofAnalysisCall calls[] = {
     [CALL_PICTURE] = uprof_top_picture_draw,
 };
 
-/* Returns: samples of the round; 0 also if the worker has failed: the end of the run says why */
-static uint64_t
-add_round(Top *top, guint domain, const UprofSession *session)
-{
-    g_autoptr(GByteArray) reply = NULL;
-
-    return uprof_worker_call(session->worker, CALL_ROUND, (UprofSlice){ 0 }, &reply, NULL)
-               ? uprof_top_round_add(reply, top->rows, domain)
-               : 0;
-}
-
 static void
 measure_domain(Top *top, guint i, const UprofSession *session)
 {
-    const uint64_t n_samples = add_round(top, i, session);
-    UprofSamplerCounts counts;
-
     if (top->domains->len <= i)
         g_array_set_size(top->domains, i + 1);
-    UprofTopDomain *domain = &g_array_index(top->domains, UprofTopDomain, i);
-    uprof_sampler_counts(session->sampler, &counts);
-    domain->shown = session->shown;
-    uprof_busy_share_step(&domain->share, session, n_samples);
-    domain->most_held_ns = counts.most_held_ns;
-    domain->elapsed_ns = counts.elapsed_ns;
-    domain->rate_mhz = session->settings.rate_mhz;
-    domain->has_processes = has_processes(session);
-    domain->is_ended = counts.end != UPROF_SAMPLER_RUNNING;
+    uprof_top_domain_measure(&g_array_index(top->domains, UprofTopDomain, i), session, CALL_ROUND,
+                             top->rows, i);
 }
 
 /* ---- Text ---- */
@@ -231,62 +199,6 @@ print_round(const Top *top)
                                                : make_batch(top, &view)) == UPROF_ERROR_NONE;
 }
 
-/* A key of the text of which rows have a part. */
-static void
-read_pattern(Top *top, char key)
-{
-    const size_t len = strlen(top->choice.pattern);
-
-    if (key == '\r' || key == '\n' || key == '\x1b')
-        top->choice.reads_pattern = false;
-    if (key == '\x1b')
-        top->choice.pattern[0] = '\0';
-    if ((key == '\b' || key == '\x7f') && len > 0)
-        top->choice.pattern[len - 1] = '\0';
-    if (g_ascii_isprint(key) && len < UPROF_TOP_PATTERN_MAX) {
-        top->choice.pattern[len] = g_ascii_tolower(key);
-        top->choice.pattern[len + 1] = '\0';
-    }
-}
-
-static void
-handle_key(Top *top, char key)
-{
-    switch (key) {
-    case 's':
-    case 't':
-    case 'p':
-    case 'c':
-    case 'v':
-        if (key == 'c' && !has_cgroups(top))
-            return;
-        top->choice.by = key == 'p'   ? UPROF_BY_PROCESS
-                         : key == 'c' ? UPROF_BY_CGROUP
-                         : key == 'v' ? UPROF_BY_VCPU
-                                      : UPROF_BY_FUNCTION;
-        top->choice.by_total = key == 't';
-        break;
-    case 'a':
-        top->choice.keeps_all = !top->choice.keeps_all;
-        G_GNUC_FALLTHROUGH;
-    case 'r':
-        uprof_hot_rows_clear(top->rows);
-        break;
-    case ' ':
-        top->choice.is_paused = !top->choice.is_paused;
-        break;
-    case '/':
-        top->choice.reads_pattern = true;
-        break;
-    case '?':
-    case 'h':
-        top->choice.shows_help = !top->choice.shows_help;
-        break;
-    default:
-        break;
-    }
-}
-
 /* Writes a picture of each domain into the current folder. */
 static void
 write_pictures(Top *top, const GPtrArray *recordings)
@@ -310,14 +222,13 @@ read_keys(const GPtrArray *recordings, void *data)
     char key;
 
     while (read(STDIN_FILENO, &key, 1) == 1) {
-        if (top->choice.reads_pattern)
-            read_pattern(top, key);
-        else if (key == 'q' || key == 'Q')
+        const bool is_text = top->choice.reads_pattern;
+        if (!is_text && (key == 'q' || key == 'Q'))
             return false;
-        else if (key == 'w')
+        if (!is_text && key == 'w')
             write_pictures(top, recordings);
-        else
-            handle_key(top, key);
+        else if (uprof_top_choice_take_key(&top->choice, key))
+            uprof_hot_rows_clear(top->rows);
         is_changed = true;
     }
     if (is_changed)

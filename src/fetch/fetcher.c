@@ -4,6 +4,7 @@
 
 #include "uprof/clock.h"
 #include "uprof/error.h"
+#include "uprof/helper-process.h"
 #include "uprof/owner-check.h"
 #include "uprof/signal-mask.h"
 #include "uprof/text.h"
@@ -11,7 +12,6 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
-#include <spawn.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
@@ -69,35 +69,6 @@ typedef struct {
     int reasons; /* file in memory: what the helper writes about a failure */
 } Helper;
 
-/*
- * posix_spawn() does not copy the memory of this process: after a fork, the first write of each
- * page would be slow, also in a hold. The helper has a process group of its own, because it must
- * clean up after Ctrl-C.
- */
-static int
-spawn_helper(char *const *words, const int *fds, pid_t *pid)
-{
-    posix_spawn_file_actions_t actions;
-    posix_spawnattr_t attributes;
-    sigset_t none, all;
-
-    sigemptyset(&none);
-    sigfillset(&all);
-    posix_spawn_file_actions_init(&actions);
-    for (int i = 0; i <= STDERR_FILENO; i++)
-        posix_spawn_file_actions_adddup2(&actions, fds[i], i);
-    posix_spawnattr_init(&attributes);
-    posix_spawnattr_setsigmask(&attributes, &none);
-    posix_spawnattr_setsigdefault(&attributes, &all);
-    posix_spawnattr_setpgroup(&attributes, 0);
-    posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF |
-                                              POSIX_SPAWN_SETPGROUP);
-    const int code = posix_spawn(pid, words[0], &actions, &attributes, words, environ);
-    posix_spawn_file_actions_destroy(&actions);
-    posix_spawnattr_destroy(&attributes);
-    return code;
-}
-
 /* @out: the helper's standard output. Returns: false with errno */
 static bool
 start_helper(const UprofFetcher *fetcher, const Wanted *wanted, int out, Helper *helper)
@@ -116,7 +87,7 @@ start_helper(const UprofFetcher *fetcher, const Wanted *wanted, int out, Helper 
     }
     helper->stop = stop[1];
     const int fds[] = { stop[0], out, helper->reasons };
-    const int code = spawn_helper(words, fds, &helper->pid);
+    const int code = uprof_helper_process_start(words, fds, &helper->pid);
     close(stop[0]);
     if (code == 0)
         return true;

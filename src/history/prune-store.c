@@ -138,3 +138,15 @@ uprof_prune_store(UprofStore *store, const UprofPruneSettings *settings, int64_t
     if (uprof_retention_is_exceeded(&pruning))
         warn_of_size(&pruning);
 }
+
+char *
+uprof_prune_describe(const UprofPruneResult *result, bool dry_run)
+{
+    const uint64_t tenths = result->bytes_kept * 10 >> 20;
+
+    return g_strdup_printf("%s%u profiles merged into %u days, %u summaries written, %u profiles "
+                           "removed, %" G_GUINT64_FORMAT ".%u MB kept",
+                           dry_run ? "dry run, nothing is changed: " : "", result->n_slices,
+                           result->n_days, result->n_summaries, result->n_removed, tenths / 10,
+                           (unsigned)(tenths % 10));
+}

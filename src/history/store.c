@@ -285,6 +285,24 @@ uprof_store_path(const UprofStore *store)
 }
 
 int
+uprof_store_folder(const UprofStore *store)
+{
+    return store->fd;
+}
+
+int
+uprof_store_open_push(UprofStore *store, bool may_create, GError **error)
+{
+    g_autofree char *path = g_build_filename(store->path, UPROF_STORE_PUSH, NULL);
+    const int fd = may_create ? make_folder(store->fd, UPROF_STORE_PUSH)
+                              : open_folder(store->fd, UPROF_STORE_PUSH);
+
+    if (fd < 0 && !may_create && errno == ENOENT)
+        return -1; /* the folder does not exist yet */
+    return check_folder(fd, "open", path, error);
+}
+
+int
 uprof_store_data(const UprofStore *store)
 {
     return store->data;

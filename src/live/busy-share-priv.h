@@ -5,6 +5,7 @@
 #pragma once
 
 #include "uprof/busy-share.h"
+#include "uprof/session.h"
 
 /** UprofBusyCounts: of a run until now, but @ran */
 typedef struct {
@@ -16,5 +17,8 @@ typedef struct {
     uint64_t ran;      /* of the last step: the weight of samples of running vCPUs */
 } UprofBusyCounts;
 
-/** uprof_busy_share_add: ends a step */
+/** uprof_busy_share_add: ends a step with these numbers */
 void uprof_busy_share_add(UprofBusyShare *share, const UprofBusyCounts *counts);
+
+/** uprof_busy_share_step: ends a step; @ran: samples of running vCPUs in it */
+void uprof_busy_share_step(UprofBusyShare *share, const UprofSession *session, uint64_t ran);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-#include "uprof/top-round.h"
+#include "top-round-priv.h"
 
 #include "uprof/processes.h"
 #include "uprof/row-list.h"

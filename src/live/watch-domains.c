@@ -7,7 +7,7 @@
  */
 #include "uprof/watch-domains.h"
 
-#include "uprof/busy-share.h"
+#include "busy-share-priv.h"
 #include "uprof/clock.h"
 #include "uprof/number-text.h"
 #include "uprof/store.h"

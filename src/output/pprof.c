@@ -35,8 +35,9 @@ typedef struct {
     uint64_t period_ns;
     bool has_root;
     bool has_kernel;
-    bool has_waits; /* samples have a third value: the time for which tasks waited */
-    bool is_waits;  /* the stacks that are written now have only this value */
+    bool has_waits;             /* samples have a third value: the time for which tasks waited */
+    bool is_waits;              /* the stacks that are written now have only this value */
+    const UprofPprofForm *form; /* (nullable) */
 } Pprof;
 
 static void
@@ -147,6 +148,18 @@ append_values(Pprof *pprof, uint64_t weight)
     append_message(pprof->message, 2, pprof->inner);
 }
 
+/* Engines make a series for each set of labels, so a form has few of them. */
+static void
+append_labels(Pprof *pprof, const UprofName *const *frames, unsigned n, bool has_vcpu)
+{
+    if (pprof->has_root && !pprof->form)
+        append_label(pprof, "domain", uprof_name_text(frames[0]));
+    if (has_vcpu)
+        append_label(pprof, "vcpu", uprof_name_text(frames[1]));
+    if (pprof->has_kernel && !pprof->form)
+        append_label(pprof, "mode", is_kernel(frames[n - 1]) ? "kernel" : "user");
+}
+
 static void
 append_sample(const UprofName *const *frames, unsigned n, uint64_t weight, void *data)
 {
@@ -160,14 +173,16 @@ append_sample(const UprofName *const *frames, unsigned n, uint64_t weight, void 
         append_varint(pprof->inner, find_location(pprof, frames[i]));
     append_message(pprof->message, 1, pprof->inner);
     append_values(pprof, weight);
-    if (pprof->has_root)
-        append_label(pprof, "domain", uprof_name_text(frames[0]));
-    if (has_vcpu)
-        append_label(pprof, "vcpu", uprof_name_text(frames[1]));
-    if (pprof->has_kernel)
-        append_label(pprof, "mode", is_kernel(frames[n - 1]) ? "kernel" : "user");
+    append_labels(pprof, frames, n, has_vcpu);
     append_message(pprof->out, 2, pprof->message);
     pack_output(pprof, BLOCK);
+}
+
+/* Returns: the type of the times: halted vCPUs have no processor time */
+static const char *
+name_time(const Pprof *pprof)
+{
+    return pprof->run->idle && !pprof->form ? "wall" : "cpu";
 }
 
 static void
@@ -272,7 +287,7 @@ append_facts(Pprof *pprof)
         g_strdup_printf("%" G_GUINT64_FORMAT " samples, %" G_GUINT64_FORMAT
                         " running, %" G_GUINT64_FORMAT " complete, %" G_GUINT64_FORMAT " truncated",
                         run->samples, run->running, run->complete, run->truncated);
-    const char *what = run->idle ? "wall" : "cpu";
+    const char *what = name_time(pprof);
 
     if (run->started_utc_ns > 0)
         append_number(pprof->out, 9, run->started_utc_ns);
@@ -283,6 +298,8 @@ append_facts(Pprof *pprof)
     append_comment(pprof, program);
     append_comment(pprof, who);
     append_comment(pprof, quality);
+    if (pprof->form && pprof->form->comment)
+        append_comment(pprof, pprof->form->comment);
     if (run->rate_mhz == 0)
         append_comment(pprof, "the rate is not known: times are those of 100 samples a second");
     append_number(pprof->out, 14, index_string(pprof, what));
@@ -294,7 +311,7 @@ append_all(Pprof *pprof, const UprofProfile *profile, const UprofProfile *waits)
 {
     index_string(pprof, ""); /* index 0 must be the empty string */
     append_value_type(pprof, 1, "samples", "count");
-    append_value_type(pprof, 1, pprof->run->idle ? "wall" : "cpu", "nanoseconds");
+    append_value_type(pprof, 1, name_time(pprof), "nanoseconds");
     if (waits)
         append_value_type(pprof, 1, "waiting", "nanoseconds");
     uprof_profile_walk(profile, note_kernel, pprof);
@@ -317,8 +334,8 @@ append_all(Pprof *pprof, const UprofProfile *profile, const UprofProfile *waits)
 }
 
 static void
-pprof_write_both(const UprofProfile *profile, const UprofProfile *waits, const UprofRun *run,
-                 UprofSink *sink)
+write_profile(const UprofProfile *profile, const UprofProfile *waits, const UprofRun *run,
+              const UprofPprofForm *form, UprofSink *sink)
 {
     g_autoptr(GString) out = g_string_new(NULL);
     g_autoptr(GString) message = g_string_new(NULL);
@@ -342,6 +359,7 @@ pprof_write_both(const UprofProfile *profile, const UprofProfile *waits, const U
         .period_ns = uprof_ticks_period_ns(run),
         .has_root = uprof_profile_root(profile) != NULL,
         .has_waits = waits != NULL,
+        .form = form,
     };
 
     append_all(&pprof, profile, waits);
@@ -349,9 +367,25 @@ pprof_write_both(const UprofProfile *profile, const UprofProfile *waits, const U
 }
 
 static void
+pprof_write_both(const UprofProfile *profile, const UprofProfile *waits, const UprofRun *run,
+                 UprofSink *sink)
+{
+    write_profile(profile, waits, run, NULL, sink);
+}
+
+static void
 pprof_write(const UprofProfile *profile, const UprofRun *run, UprofSink *sink)
 {
-    pprof_write_both(profile, NULL, run, sink);
+    write_profile(profile, NULL, run, NULL, sink);
+}
+
+GString *
+uprof_pprof_render(const UprofProfile *profile, const UprofRun *run, const UprofPprofForm *form)
+{
+    UprofSink sink = { .text = g_string_new(NULL) };
+
+    write_profile(profile, NULL, run, form, &sink);
+    return sink.text;
 }
 
 const UprofFormat uprof_format_pprof = {

@@ -143,3 +143,17 @@ uprof_output_request_add_waits(GPtrArray *list, GError **error)
                 "--waits needs a file for the waits: use -o FILE.svg, .folded, .json or .pb.gz");
     return false;
 }
+
+bool
+uprof_output_request_names_domain(const char *path)
+{
+    for (const char *at = path; *at; at++) {
+        if (*at != '%')
+            continue;
+        if (at[1] == 'd' || at[1] == 'u')
+            return true;
+        if (at[1])
+            at++;
+    }
+    return false;
+}

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #include "config-priv.h"
 
+#include "uprof/clock.h"
 #include "uprof/config-xml.h"
 #include "uprof/error.h"
 #include "uprof/owner-check.h"
@@ -8,7 +9,10 @@
 #include "uprof/scan.h"
 #include "uprof/settings.h"
 #include "uprof/text.h"
+#include "uprof/time-text.h"
 
+#include "destination-priv.h"
+#include "name-pattern-priv.h"
 #include "settings-priv.h"
 
 #include <errno.h>
@@ -23,7 +27,6 @@ enum {
 };
 
 #define CHANCE_FORM "0 to 1, such as 0.2"
-#define WORDS_SEPARATORS " \t\r\n"
 #define PATH_FORM "absolute paths with ':' between them"
 #define DAYS_FORM "1 to 36500 (days)"
 #define MEGABYTES_FORM "0 to 1073741824 (megabytes)"
@@ -95,33 +98,26 @@ replace_list(void *member, GPtrArray *list)
     *old = list;
 }
 
-static GPtrArray *
-split_list(const char *text, const char *separators)
-{
-    g_auto(GStrv) parts = g_strsplit_set(text, separators, -1);
-    GPtrArray *list = g_ptr_array_new_with_free_func(g_free);
-
-    for (unsigned i = 0; parts[i]; i++)
-        if (*parts[i])
-            g_ptr_array_add(list, g_strdup(parts[i]));
-    return list;
-}
-
 static bool
 take_words(const char *text, void *member)
 {
-    replace_list(member, split_list(text, WORDS_SEPARATORS));
+    replace_list(member, uprof_name_pattern_split(text));
     return true;
 }
 
 static bool
 take_path(const char *text, void *member)
 {
-    g_autoptr(GPtrArray) folders = split_list(text, ":");
+    g_auto(GStrv) parts = g_strsplit(text, ":", -1);
+    g_autoptr(GPtrArray) folders = g_ptr_array_new_with_free_func(g_free);
 
-    for (guint i = 0; i < folders->len; i++)
-        if (!g_path_is_absolute(g_ptr_array_index(folders, i)))
+    for (char **part = parts; *part; part++) {
+        if (**part == '\0')
+            continue;
+        if (!g_path_is_absolute(*part))
             return false;
+        g_ptr_array_add(folders, g_strdup(*part));
+    }
     replace_list(member, g_steal_pointer(&folders));
     return true;
 }
@@ -180,6 +176,7 @@ uprof_config_new(void)
     config->uris = g_ptr_array_new();
     config->domains = g_ptr_array_new();
     config->symbol_folders = g_ptr_array_new();
+    config->destinations = g_ptr_array_new_with_free_func((GDestroyNotify)uprof_destination_free);
     for (size_t i = 0; i < G_N_ELEMENTS(values); i++) {
         const bool ok =
             values[i].take(values[i].built_in, G_STRUCT_MEMBER_P(config, values[i].value));
@@ -196,8 +193,37 @@ uprof_config_free(UprofConfig *config)
     g_ptr_array_unref(config->uris);
     g_ptr_array_unref(config->domains);
     g_ptr_array_unref(config->symbol_folders);
+    g_ptr_array_unref(config->destinations);
     g_free(config->store);
     g_free(config);
+}
+
+static bool
+take_destination(UprofConfig *config, const UprofDestinationXml *xml, GError **error)
+{
+    UprofDestination *destination = uprof_destination_new(xml, error);
+
+    if (!destination) {
+        g_prefix_error(error, "line %ld: ", xml->line);
+        return false;
+    }
+    g_ptr_array_add(config->destinations, destination);
+    if (destination->max_age_ns > config->slice_days * UPROF_DAY_S * UPROF_NS_PER_S) {
+        g_set_error(error, UPROF_ERROR, UPROF_ERROR_BAD_DATA,
+                    "line %ld: destination/@maxAge='%s' is longer than store/@sliceDays, for which "
+                    "rounds are kept",
+                    xml->line, xml->max_age);
+        return false;
+    }
+    for (guint i = 0; i + 1 < config->destinations->len; i++) {
+        const UprofDestination *other = g_ptr_array_index(config->destinations, i);
+        if (strcmp(other->name, destination->name) != 0)
+            continue;
+        g_set_error(error, UPROF_ERROR, UPROF_ERROR_BAD_DATA,
+                    "line %ld: more than one destination is called '%s'", xml->line, other->name);
+        return false;
+    }
+    return true;
 }
 
 UprofConfig *
@@ -217,6 +243,9 @@ uprof_config_parse(UprofSlice text, GError **error)
                     quoted, values[i].form);
         return NULL;
     }
+    for (guint i = 0; i < xml->destinations->len; i++)
+        if (!take_destination(config, g_ptr_array_index(xml->destinations, i), error))
+            return NULL;
     return g_steal_pointer(&config);
 }
 
@@ -278,61 +307,17 @@ uprof_config_load(const char *path, GError **error)
     return config;
 }
 
-/* Returns: @text after its first character; @text is not empty and may be any bytes */
-static const char *
-next_character(const char *text)
-{
-    do
-        text++;
-    while (((unsigned char)*text & 0xc0) == 0x80);
-    return text;
-}
-
-/*
- * After a mismatch, only the last '*' is extended, so the time is bounded for any name. fnmatch()
- * and GPatternSpec extend each earlier '*' again, too.
- */
-static bool
-matches_pattern(const char *pattern, const char *name)
-{
-    const char *star = NULL, *tried = NULL;
-
-    while (*name) {
-        if (*pattern == '*') {
-            star = ++pattern;
-            tried = name;
-        } else if (*pattern == '?') {
-            pattern++;
-            name = next_character(name);
-        } else if (*pattern == *name) {
-            pattern++;
-            name++;
-        } else if (star) {
-            pattern = star;
-            name = tried = next_character(tried);
-        } else {
-            return false;
-        }
-    }
-    while (*pattern == '*')
-        pattern++;
-    return *pattern == '\0';
-}
-
 bool
 uprof_config_has_domain(const UprofConfig *config, const char *name)
 {
-    for (guint i = 0; i < config->domains->len; i++)
-        if (matches_pattern(g_ptr_array_index(config->domains, i), name))
-            return true;
-    return false;
+    return uprof_name_pattern_any(config->domains, name);
 }
 
 static bool
 matches_any(const char *pattern, const GPtrArray *names)
 {
     for (guint i = 0; i < names->len; i++)
-        if (matches_pattern(pattern, g_ptr_array_index(names, i)))
+        if (uprof_name_pattern_matches(pattern, g_ptr_array_index(names, i)))
             return true;
     return false;
 }

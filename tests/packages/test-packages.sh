@@ -27,7 +27,7 @@ source "$root/tests/packages/build.sh"
 # needed for systemd-analyze.
 root_packages=(
     libc6 libdw1 libelf1 libglib2.0-0 libjson-glib-1.0-0 liblzma5 libpopt0 libseccomp2 libvirt0 libxml2 libzydis4.0 zlib1g
-    libdebuginfod1 libxencall1 libxenforeignmemory1 libxenstore4 libxentoollog1
+    libdebuginfod1 libcurl4 libxencall1 libxenforeignmemory1 libxenstore4 libxentoollog1
     systemd
 )
 seconds_to_make_root=900
@@ -159,16 +159,17 @@ holds_only_module()
 }
 
 # The program itself never uses the network, so it links no client.
+#
+# holds_only_helper PACKAGE HELPER
 holds_only_helper()
 {
     local files
-    files=$(dpkg-deb -c "$packages"/virt-uprof-debuginfod_*.deb | awk '!/\/$/ { print $6 }')
-    [ "$(grep -v '^./usr/share/doc/' <<<"$files")" = \
-        ./usr/lib/x86_64-linux-gnu/virt-uprof/debuginfod-helper ] || {
+    files=$(dpkg-deb -c "$packages/$1"_*.deb | awk '!/\/$/ { print $6 }')
+    [ "$(grep -v '^./usr/share/doc/' <<<"$files")" = "./usr/lib/x86_64-linux-gnu/virt-uprof/$2" ] || {
         echo "$files"
         return 1
     }
-    ! dpkg-deb -f "$packages"/virt-uprof_*.deb Depends | grep -i debuginfod
+    ! dpkg-deb -f "$packages"/virt-uprof_*.deb Depends | grep -i 'debuginfod\|curl'
 }
 
 is_inactive()
@@ -282,7 +283,7 @@ leaves_configuration()
 remove()
 {
     check enable enables
-    check remove-module in_root dpkg --purge virt-uprof-xen virt-uprof-debuginfod
+    check remove-module in_root dpkg --purge virt-uprof-xen virt-uprof-debuginfod virt-uprof-push
     check list-without-module lists_domain
     check remove in_root dpkg --remove virt-uprof
     check configuration-stays leaves_configuration
@@ -321,7 +322,8 @@ at_exit umount -l "$tree/proc"
 list_root >"$work/before"
 start_lintian
 check module-alone holds_only_module
-check helper-alone holds_only_helper
+check helper-alone holds_only_helper virt-uprof-debuginfod debuginfod-helper
+check push-alone holds_only_helper virt-uprof-push push-helper
 check install in_root sh -c 'dpkg -i /debs/*.deb'
 use
 rounds

@@ -5,7 +5,8 @@ check-xml-man.py SOURCE-ROOT - virt-uprof.xml(5) agrees with the schema and the 
 
 The page has an item for each attribute of the schema, and for no other attribute. The
 item is in the section about the metadata or in the section about the configuration file.
-Defaults in the page are those of xml/virt-uprof.xml.
+Defaults in the page are those of xml/virt-uprof.xml. An element that a configuration can repeat
+has no defaults there.
 """
 
 import pathlib
@@ -35,8 +36,20 @@ def attributes_of(node, defines, element, found):
             attributes_of(child, defines, element, found)
 
 
+def repeated_of(defines, node, is_repeated, found):
+    """Adds the attributes of elements that can be repeated below @node."""
+    for child in node:
+        repeats = is_repeated or child.tag == RNG + "zeroOrMore"
+        if child.tag == RNG + "ref":
+            repeated_of(defines, defines[child.get("name")], is_repeated, found)
+        elif child.tag == RNG + "element" and repeats:
+            attributes_of(child, defines, local_name(child.get("name")), found)
+        else:
+            repeated_of(defines, child, repeats, found)
+
+
 def read_schema(path):
-    """Returns the attributes of the metadata, and those of the configuration."""
+    """Returns the attributes of the metadata, those of the configuration, and the repeated ones of these."""
     root = ET.parse(path).getroot()
     defines = {define.get("name"): define for define in root.findall(RNG + "define")}
     metadata, configuration = set(), set()
@@ -44,7 +57,9 @@ def read_schema(path):
         wrapper = ET.Element("start")
         wrapper.append(start)
         attributes_of(wrapper, defines, None, configuration if start.tag == RNG + "ref" else metadata)
-    return metadata, configuration
+    repeated = set()
+    repeated_of(defines, defines["configuration"], False, repeated)
+    return metadata, configuration, repeated
 
 
 def read_page(text, title):
@@ -60,7 +75,7 @@ def main(arguments):
     text = page.read_text()
     faults = []
 
-    metadata, configuration = read_schema(root / "xml/virt-uprof.rng")
+    metadata, configuration, repeated = read_schema(root / "xml/virt-uprof.rng")
     in_file = {}
     for element in ET.parse(root / "xml/virt-uprof.xml").getroot():
         for name, value in element.attrib.items():
@@ -71,9 +86,9 @@ def main(arguments):
         items = set(read_page(text, title))
         faults += ["%s: %s is in the schema only" % (title, name) for name in sorted(expected - items)]
         faults += ["%s: %s is in the page only" % (title, name) for name in sorted(items - expected)]
-    faults += ["%s is in the schema only, and not in virt-uprof.xml" % n for n in sorted(configuration - set(in_file))]
+    faults += ["%s is in the schema only, and not in virt-uprof.xml" % n for n in sorted(configuration - repeated - set(in_file))]
     for name, value in read_page(text, "CONFIGURATION FILE").items():
-        if value != in_file.get(name):
+        if name not in repeated and value != in_file.get(name):
             faults.append("default of %s: '%s' in the page, '%s' in virt-uprof.xml" % (name, value, in_file.get(name)))
     if shutil.which("mandoc"):
         done = subprocess.run(["mandoc", "-Tlint", "-Wwarning", str(page)], capture_output=True, text=True, check=False)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #include "../../../src/live/hot-rows-priv.h"
-#include "uprof/top-round.h"
+#include "../../../src/live/top-round-priv.h"
 
 #include "uprof/row-list.h"
 

@@ -1,0 +1,21 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/*
+ * helper-process.h - starts a helper program of virt-uprof
+ */
+#pragma once
+
+#include <sys/types.h>
+
+/**
+ * uprof_helper_process_start: starts a program with the environment of this process
+ * @words: the path of the program, its arguments, and %NULL; borrowed
+ * @fds: borrowed: its standard input, output and error
+ * @pid: (out)
+ *
+ * posix_spawn() does not copy the memory of this process: after a fork, the first write of each
+ * page would be slow, also in a hold. The helper has a process group of its own, because it must
+ * clean up after Ctrl-C.
+ *
+ * Returns: 0, or an errno
+ */
+int uprof_helper_process_start(char *const *words, const int fds[3], pid_t *pid);

@@ -1,0 +1,253 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include "push-client-priv.h"
+
+#include "credentials-priv.h"
+#include "uprof/channel.h"
+#include "uprof/clock.h"
+#include "uprof/error.h"
+#include "uprof/helper-process.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+enum {
+    TIMEOUT_S = 30, /* for a request */
+    SPARE_S = 15,   /* until a helper that does not answer is killed */
+    FILES_MAX = 3,
+};
+
+struct _UprofPushClient {
+    char *url;        /* of requests */
+    GPtrArray *lines; /* of the header */
+    UprofPushBegin begin;
+    int files[FILES_MAX]; /* descriptors, in the order of UprofPushBegin */
+    unsigned n_files;
+    char *program;
+    pid_t helper; /* 0: none */
+    int channel;
+};
+
+/* ---- The helper ---- */
+
+static void
+end_helper(UprofPushClient *client)
+{
+    if (client->helper == 0)
+        return;
+    close(client->channel);
+    kill(client->helper, SIGKILL);
+    waitpid(client->helper, NULL, 0);
+    client->helper = 0;
+}
+
+static bool
+start_process(UprofPushClient *client, GError **error)
+{
+    char *const words[] = { client->program, NULL };
+    int ends[2];
+
+    if (!uprof_channel_new(ends, error))
+        return false;
+    const int null = open("/dev/null", O_RDWR | O_CLOEXEC);
+    const int fds[] = { ends[1], null, null };
+    const int code = uprof_helper_process_start(words, fds, &client->helper);
+    close(ends[1]);
+    if (null >= 0)
+        close(null);
+    if (code == 0) {
+        client->channel = ends[0];
+        return true;
+    }
+    close(ends[0]);
+    client->helper = 0;
+    errno = code;
+    return uprof_error_fail_errno(
+        error, "cannot start '%s', which sends profiles (install virt-uprof-push)",
+        client->program);
+}
+
+/* Returns: false if the helper has died or does not answer in time */
+static bool
+receive_answer(UprofPushClient *client, UprofPushAnswer *answer)
+{
+    struct {
+        UprofPushAnswerHead head;
+        char words[UPROF_PUSH_WORDS_BYTES_MAX];
+    } reply;
+    struct pollfd wait = { .fd = client->channel, .events = POLLIN };
+    UprofMessage message;
+
+    if (poll(&wait, 1, (TIMEOUT_S + SPARE_S) * 1000) <= 0 ||
+        !uprof_channel_receive(client->channel, &message, &reply, sizeof(reply)))
+        return false;
+    uprof_message_close(&message);
+    if (message.type != UPROF_PUSH_ANSWER || message.len < sizeof(reply.head))
+        return false;
+    uprof_push_answer_read(&reply.head,
+                           (UprofSlice){ reply.words, message.len - sizeof(reply.head) }, answer);
+    return true;
+}
+
+static bool
+send_begin(UprofPushClient *client)
+{
+    g_autoptr(GByteArray) texts = g_byte_array_new();
+
+    g_byte_array_append(texts, (const guint8 *)client->url, (guint)strlen(client->url) + 1);
+    for (guint i = 0; i < client->lines->len; i++) {
+        const char *line = g_ptr_array_index(client->lines, i);
+        g_byte_array_append(texts, (const guint8 *)line, (guint)strlen(line) + 1);
+    }
+    const UprofSlice parts[] = {
+        { &client->begin, sizeof(client->begin) },
+        { texts->data, texts->len },
+    };
+    return texts->len <= UPROF_PUSH_TEXT_BYTES_MAX &&
+           uprof_channel_send(client->channel, UPROF_PUSH_BEGIN, parts, G_N_ELEMENTS(parts),
+                              client->files, client->n_files);
+}
+
+/* The helper reads its files from their beginning, also when it is started again. */
+static bool
+rewind_files(const UprofPushClient *client)
+{
+    for (unsigned i = 0; i < client->n_files; i++)
+        if (lseek(client->files[i], 0, SEEK_SET) != 0)
+            return false;
+    return true;
+}
+
+static bool
+start_helper(UprofPushClient *client, GError **error)
+{
+    g_auto(UprofPushAnswer) answer = { 0 };
+
+    if (!rewind_files(client))
+        return uprof_error_fail_errno(error, "cannot read the certificates");
+    if (!start_process(client, error))
+        return false;
+    const bool is_alive = send_begin(client) && receive_answer(client, &answer);
+    if (is_alive && (!answer.words || !answer.words[0]))
+        return true;
+    end_helper(client);
+    g_set_error(error, UPROF_ERROR, UPROF_ERROR_FAILED, "'%s' has failed: %s", client->program,
+                is_alive ? answer.words : "it has ended early");
+    return false;
+}
+
+/* ---- The client ---- */
+
+static bool
+open_file(UprofPushClient *client, const char *path, bool is_secret, uint32_t *is_there,
+          GError **error)
+{
+    if (!path)
+        return true;
+    const int fd = uprof_credentials_open(path, is_secret, error);
+    if (fd < 0)
+        return false;
+    client->files[client->n_files++] = fd;
+    *is_there = 1;
+    return true;
+}
+
+static bool
+open_files(UprofPushClient *client, const UprofDestination *destination, GError **error)
+{
+    UprofPushBegin *begin = &client->begin;
+
+    return open_file(client, destination->ca_file, false, &begin->has_ca, error) &&
+           open_file(client, destination->certificate_file, false, &begin->has_certificate,
+                     error) &&
+           open_file(client, destination->key_file, true, &begin->has_key, error);
+}
+
+/*
+ * Returns: (transfer full): the helper beside this program, as in a build folder, or the installed
+ *   one. Who can replace a file beside the program can replace the program, too.
+ */
+static char *
+find_program(void)
+{
+    g_autofree char *own = g_file_read_link("/proc/self/exe", NULL);
+    g_autofree char *folder = g_path_get_dirname(own ? own : "/");
+    g_autofree char *beside = g_build_filename(folder, "push-helper", NULL);
+
+    return g_file_test(beside, G_FILE_TEST_IS_EXECUTABLE)
+               ? g_steal_pointer(&beside)
+               : g_build_filename(UPROF_MODULE_FOLDER, "push-helper", NULL);
+}
+
+UprofPushClient *
+uprof_push_client_new(const UprofDestination *destination, const char *path, GError **error)
+{
+    g_autoptr(UprofPushClient) client = g_new0(UprofPushClient, 1);
+
+    client->url = g_strconcat(destination->url, path, NULL);
+    client->program = find_program();
+    client->begin.timeout_s = TIMEOUT_S;
+    client->lines = uprof_credentials_header(destination, error);
+    if (!client->lines || !open_files(client, destination, error) || !start_helper(client, error))
+        return NULL;
+    return g_steal_pointer(&client);
+}
+
+void
+uprof_push_client_free(UprofPushClient *client)
+{
+    if (!client)
+        return;
+    end_helper(client);
+    for (unsigned i = 0; i < client->n_files; i++)
+        close(client->files[i]);
+    g_clear_pointer(&client->lines, g_ptr_array_unref);
+    g_free(client->program);
+    g_free(client->url);
+    g_free(client);
+}
+
+/* Returns: a file in memory; -1 with errno */
+static int
+make_body(UprofSlice body)
+{
+    const int fd = memfd_create("body", MFD_CLOEXEC);
+    size_t done = 0;
+
+    while (fd >= 0 && done < body.len) {
+        const ssize_t n = write(fd, (const char *)body.data + done, body.len - done);
+        if (n < 0 && errno == EINTR)
+            continue;
+        if (n <= 0) {
+            close(fd);
+            return -1;
+        }
+        done += (size_t)n;
+    }
+    return fd;
+}
+
+void
+uprof_push_client_send(UprofPushClient *client, UprofSlice body, UprofPushAnswer *answer)
+{
+    g_autoptr(GError) error = NULL;
+    const int fd = make_body(body);
+
+    if (fd < 0) {
+        uprof_push_answer_fail(answer, UPROF_VERDICT_LEAVE, g_strerror(errno));
+        return;
+    }
+    if (client->helper == 0 && !start_helper(client, &error)) {
+        uprof_push_answer_fail(answer, UPROF_VERDICT_LEAVE, error->message);
+    } else if (!uprof_channel_send(client->channel, UPROF_PUSH_SEND, NULL, 0, &fd, 1) ||
+               !receive_answer(client, answer)) {
+        end_helper(client);
+        uprof_push_answer_fail(answer, UPROF_VERDICT_AGAIN, "the program that sends it has died");
+    }
+    close(fd);
+}
