@@ -12,6 +12,8 @@ typedef struct {
     const UprofFormat *format; /* borrowed */
     bool is_unused_name;       /* if the file exists, a number is added before the suffix */
     bool is_waits;             /* has the waits of tasks, not the samples: see waits.h */
+    /* (nullable): borrowed: the @parent of uprof_file_open_own(), which then opens the file */
+    const int *parent;
 } UprofOutputRequest;
 
 /** uprof_output_request_add: adds a request to a list of uprof_output_request_list() */

@@ -14,6 +14,8 @@
 #include "uprof/host-findings.h"
 #include "uprof/json-writer.h"
 #include "uprof/probes.h"
+#include "uprof/push-probe.h"
+#include "uprof/push-rounds.h"
 #include "uprof/session-findings.h"
 #include "uprof/session.h"
 #include "uprof/clock.h"
@@ -202,6 +204,36 @@ check_domain(const UprofOptions *options, UprofHost *host, const char *word, con
     return print_diagnosis(&diagnosis, options, json);
 }
 
+/* Tries the destinations of push. */
+static UprofErrorCode
+check_destinations(const UprofOptions *options, UprofJsonWriter *json)
+{
+    static const UprofLevel levels[] = {
+        [UPROF_PROBE_WORKS] = UPROF_LEVEL_OK,
+        [UPROF_PROBE_DOUBTFUL] = UPROF_LEVEL_WARN,
+        [UPROF_PROBE_FAILS] = UPROF_LEVEL_FAIL,
+    };
+    g_autoptr(GError) error = NULL;
+    g_auto(UprofDiagnosis) diagnosis = { 0 };
+    g_autoptr(UprofConfig) config = uprof_config_load(options->config_path, &error);
+    g_autoptr(GPtrArray) destinations =
+        config ? uprof_push_choose(config->destinations, options->targets, &error) : NULL;
+
+    uprof_diagnosis_init(&diagnosis, "push");
+    if (error)
+        uprof_diagnosis_add_error(&diagnosis, "configuration", error);
+    else if (destinations->len == 0)
+        uprof_diagnosis_add(&diagnosis, UPROF_LEVEL_NOTE, "configuration",
+                            "no destination is configured; see: man virt-uprof.xml");
+    for (guint i = 0; destinations && i < destinations->len; i++) {
+        const UprofDestination *destination = g_ptr_array_index(destinations, i);
+        g_autofree char *text = NULL;
+        const UprofProbeResult result = uprof_push_probe(destination, &text);
+        uprof_diagnosis_add(&diagnosis, levels[result], destination->name, "%s", text);
+    }
+    return print_diagnosis(&diagnosis, options, json);
+}
+
 int
 uprof_check_run(UprofOptions *options)
 {
@@ -232,6 +264,8 @@ uprof_check_run(UprofOptions *options)
     for (guint i = 0; host && i < options->words->len; i++)
         uprof_error_count(&tally, check_domain(options, host, g_ptr_array_index(options->words, i),
                                                &helpers, &json));
+    if (options->push)
+        uprof_error_count(&tally, check_destinations(options, &json));
     uprof_json_end(&json, UPROF_JSON_ARRAY);
     if (options->json)
         puts(out->str);

@@ -7,166 +7,22 @@
  */
 #include "commands-priv.h"
 
-#include "uprof/access.h"
 #include "exit-priv.h"
 #include "terminal-priv.h"
-#include "uprof/json-writer.h"
-#include "uprof/clock.h"
+#include "uprof/domain-list.h"
 #include "uprof/domid.h"
-#include "uprof/session.h"
-#include "uprof/store.h"
-#include "uprof/text.h"
+#include "uprof/push-lag.h"
 
-#include <stdio.h>
-#include <string.h>
-
-typedef struct {
-    char *name;            /* safe to print */
-    char *access;          /* the access method, or "-" */
-    char *why;             /* why this method, or why none */
-    char *symbols;         /* path of the symbol file, or "-" */
-    char *hint;            /* (nullable): a problem with the symbols */
-    const char *collected; /* "yes", "no", or "bad" for metadata that is ignored; literal */
-    int64_t last_s;        /* when a round last sampled the domain, or failed to; 0: never */
-} Row;
-
-/* The data for all rows. All pointers are borrowed. */
-typedef struct {
-    UprofKernelFiles *files;
-    const UprofConfig *config;
-    UprofStore *store; /* (nullable): NULL if nothing has been collected yet */
-} Sources;
-
-static void
-clear_row(Row *row)
+static GString *
+render_domains(const GPtrArray *domains, const UprofDomainListSources *sources,
+               const UprofOptions *options)
 {
-    g_free(row->name);
-    g_free(row->access);
-    g_free(row->why);
-    g_free(row->symbols);
-    g_free(row->hint);
-}
+    const UprofDomainListStyle style = options->quiet     ? UPROF_DOMAIN_LIST_SHORT
+                                       : options->verbose ? UPROF_DOMAIN_LIST_LONG
+                                                          : UPROF_DOMAIN_LIST_USUAL;
 
-G_DEFINE_AUTO_CLEANUP_CLEAR_FUNC(Row, clear_row)
-
-/* Says if and why rounds sample the domain. */
-static void
-fill_rounds(Row *row, const UprofDomain *domain, const Sources *sources)
-{
-    g_autoptr(GError) error = NULL;
-    const bool is_enabled =
-        uprof_settings_is_enabled(sources->config, domain->name, &domain->xml->metadata, &error);
-
-    row->collected = error ? "bad" : is_enabled ? "yes" : "no";
-    if (sources->store)
-        row->last_s = uprof_store_last_attempt(sources->store, domain->name, domain->uuid,
-                                               uprof_clock_utc_s());
-}
-
-static void
-fill_row(Row *row, const UprofDomain *domain, const Sources *sources)
-{
-    g_autoptr(GError) error = NULL;
-    g_auto(UprofAccess) access = { 0 };
-    const bool ok = uprof_access_choose(domain, "auto", UPROF_STOP_ANY, &access, &error);
-
-    row->name = uprof_text_quote(domain->name);
-    row->access = g_strdup(ok ? access.methods[0]->name : "-");
-    if (ok) {
-        row->why = g_strdup(access.why);
-    } else {
-        /* The message begins with the name, which has a column of its own. */
-        const char *reason = strstr(error->message, ": ");
-        row->why = g_strdup(reason ? reason + 2 : error->message);
-    }
-    g_autofree char *kernel = uprof_session_find_kernel(domain, sources->files, &row->hint);
-    row->symbols = uprof_text_quote(kernel ? kernel : "-");
-    fill_rounds(row, domain, sources);
-}
-
-static void
-write_json(UprofJsonWriter *json, const UprofDomain *domain, const Row *row)
-{
-    g_autofree char *last =
-        row->last_s > 0 ? uprof_clock_format_utc((uint64_t)row->last_s * UPROF_NS_PER_S, false)
-                        : g_strdup("");
-    const char *const members[][2] = {
-        { "name", row->name },
-        { "uuid", domain->uuid },
-        { "state", domain->state_name },
-        { "driver", domain->driver },
-        { "type", domain->xml->type },
-        { "arch", domain->xml->arch ? domain->xml->arch : "" },
-        { "access", row->access },
-        { "why", row->why },
-        { "symbols", row->symbols },
-        { "hint", row->hint ? row->hint : "" },
-        { "collected", row->collected },
-        { "last_round", last },
-        { "toolstack", domain->is_of_xl ? "xl" : "libvirt" },
-    };
-
-    uprof_json_begin(json, NULL, UPROF_JSON_OBJECT);
-    uprof_json_int(json, "id", domain->id);
-    uprof_json_uint(json, "vcpus", domain->xml->vcpus);
-    for (size_t i = 0; i < G_N_ELEMENTS(members); i++) {
-        g_autofree char *clean = uprof_text_quote(members[i][1]);
-        uprof_json_string(json, members[i][0], clean);
-    }
-    uprof_json_end(json, UPROF_JSON_OBJECT);
-    uprof_json_break_line(json, "\n ");
-}
-
-#define ROW_FORMAT "%-20s %-10s %4s %5s  %-8s %-9s %-16s %s\n"
-
-static void
-append_row(GString *out, const UprofDomain *domain, const Row *row, const UprofOptions *options)
-{
-    const bool is_off = domain->id < 0;
-    g_autofree char *id = is_off ? g_strdup("-") : g_strdup_printf("%d", domain->id);
-    g_autofree char *vcpus = g_strdup_printf("%u", domain->xml->vcpus);
-    g_autofree char *last =
-        row->last_s > 0 ? uprof_clock_format_local(row->last_s) : g_strdup("never");
-
-    g_string_append_printf(out, ROW_FORMAT, row->name, domain->state_name, id, vcpus,
-                           is_off ? "-" : row->access, row->collected, last, row->symbols);
-    if (options->quiet)
-        return;
-    /* the best access needs no reason */
-    if (options->verbose || (!is_off && strcmp(row->access, "direct") != 0))
-        g_string_append_printf(out, "%-20s   access: %s\n", "", row->why);
-    if (row->hint && (options->verbose || !is_off))
-        g_string_append_printf(out, "%-20s   symbols: %s\n", "", row->hint);
-    if (options->verbose)
-        g_string_append_printf(out, "%-20s   machine: %s, %s\n", "", domain->driver,
-                               domain->xml->arch ? domain->xml->arch : "?");
-}
-
-static int
-print_all(const GPtrArray *domains, const Sources *sources, const UprofOptions *options)
-{
-    GString *out = g_string_new(NULL);
-    UprofJsonWriter json = { .out = out };
-
-    if (options->json)
-        uprof_json_begin(&json, NULL, UPROF_JSON_ARRAY);
-    else
-        g_string_append_printf(out, ROW_FORMAT, "name", "state", "id", "vCPUs", "access",
-                               "collected", "last round", "symbols");
-    for (guint i = 0; i < domains->len; i++) {
-        const UprofDomain *domain = g_ptr_array_index(domains, i);
-        g_auto(Row) row = { 0 };
-        fill_row(&row, domain, sources);
-        if (options->json)
-            write_json(&json, domain, &row);
-        else
-            append_row(out, domain, &row, options);
-    }
-    if (options->json) {
-        uprof_json_end(&json, UPROF_JSON_ARRAY);
-        g_string_append_c(out, '\n');
-    }
-    return uprof_exit_of_code(uprof_terminal_print(out));
+    return options->json ? uprof_domain_list_json(domains, sources)
+                         : uprof_domain_list_text(domains, sources, style);
 }
 
 int
@@ -182,7 +38,7 @@ uprof_list_run(UprofOptions *options)
         return uprof_exit_say_error(error);
     const char *folder = options->store ? options->store : options->config->store;
     g_autoptr(UprofStore) store = uprof_store_open(folder, false, NULL);
-    const Sources sources = { files, options->config, store };
+    const UprofDomainListSources sources = { files, options->config, store };
     g_autoptr(UprofHost) host = uprof_host_open(options->uri, true, &error);
     if (!host)
         return uprof_exit_say_error(error);
@@ -193,5 +49,10 @@ uprof_list_run(UprofOptions *options)
     if (domains->len == 0 && !options->json)
         uprof_say("virt-uprof: no domains on %s%s", uprof_host_uri(host),
                   uprof_host_uri_hint(uprof_host_uri(host)));
-    return print_all(domains, &sources, options);
+    GString *text = render_domains(domains, &sources, options);
+    g_autofree char *lag =
+        store ? uprof_push_describe_lag(store, options->config->destinations) : g_strdup("");
+    if (!options->json && !options->quiet)
+        g_string_append(text, lag);
+    return uprof_exit_of_code(uprof_terminal_print(text));
 }

@@ -130,6 +130,7 @@ struct _UprofOptions {
     bool dry_run;    /* show what would be done */
 
     /* push */
+    bool push;          /* record: sends the run at its end; check: tries the destinations */
     GPtrArray *targets; /* of char: names and URLs of destinations; empty: as configured */
     uint64_t spread_ns; /* wait for a random time of up to this first */
 };

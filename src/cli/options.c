@@ -314,6 +314,14 @@ take_capture(const Option *option, UprofOptions *options, const char *value)
     return add_wanted(option, options, value, uprof_format_by_name("capture"));
 }
 
+/* @value: "", or a destination */
+static bool
+take_push(const Option *option, UprofOptions *options, const char *value)
+{
+    options->push = true;
+    return value[0] == '\0' || take_item(option, options, value);
+}
+
 /* Adds a folder in front of the NULL at the end of the list. */
 static bool
 take_folder(const Option *option, UprofOptions *options, const char *value)
@@ -455,6 +463,9 @@ static const Option table[] = {
       take_format, .choices = UPROF_COMPLETE_FORMATS },
     { "capture", '\0', RECORD, "FILE", "save the raw samples to FILE, for report",
       take_capture, .choices = UPROF_COMPLETE_FILES },
+    { "push", '\0', RECORD | CHECK, "[=TARGET]",
+      "send the run to a destination (default: all); check: only try them",
+      take_push, MEMBER(targets) },
     { "rows", 'n', RECORD | FILES | TOP, "N",
       "rows of a table (default: 15; record: 10)",
       take_number, MEMBER(rows), .min = 1, .max = ROWS_MAX },
@@ -567,7 +578,7 @@ static const Option table[] = {
     { "now", '\0', WATCH, NULL,
       "ask the watch that is running to write what it keeps of DOMAIN",
       take_flag, MEMBER(now) },
-    { "config", '\0', LIST | COLLECT | METADATA | STORED | WATCH, "FILE",
+    { "config", '\0', RECORD | CHECK | LIST | COLLECT | METADATA | STORED | WATCH, "FILE",
       "configuration (default: " UPROF_CONFIG_FILE ")",
       take_path, MEMBER(config_path), .choices = UPROF_COMPLETE_FILES,
       .heading = "Periodic runs" },

@@ -5,6 +5,7 @@
 #include "commands-priv.h"
 
 #include "exit-priv.h"
+#include "push-results-priv.h"
 #include "terminal-priv.h"
 #include "uprof/push-rounds.h"
 
@@ -16,21 +17,29 @@ print_round(const char *text, void *data)
     printf("%s\n", text);
 }
 
-static int
-show_results(const UprofOptions *options, const GArray *results)
+UprofErrorCode
+uprof_push_say_results(const GArray *results, bool is_quiet)
 {
     for (guint i = 0; i < results->len; i++) {
         const UprofPushResult *result = &g_array_index(results, UprofPushResult, i);
         g_autofree char *text = uprof_push_describe(result);
         if (result->error)
             uprof_say("virt-uprof: %s", text);
-        else if (!options->quiet && !options->dry_run && !options->json)
+        else if (!is_quiet)
             uprof_say("%s", text);
     }
+    return uprof_push_code(results, false);
+}
+
+static UprofErrorCode
+show_results(const UprofOptions *options, const GArray *results)
+{
+    const UprofErrorCode code =
+        uprof_push_say_results(results, options->quiet || options->dry_run || options->json);
     const UprofErrorCode printed =
         options->json ? uprof_terminal_print(uprof_push_json(results)) : UPROF_ERROR_NONE;
-    const UprofErrorCode code = uprof_push_code(results, options->dry_run);
-    return uprof_exit_of_code(uprof_error_merge(printed, code));
+
+    return uprof_error_merge(printed, options->dry_run ? uprof_push_code(results, true) : code);
 }
 
 static int
@@ -51,7 +60,7 @@ push_rounds(const UprofOptions *options, UprofStore *store, const GPtrArray *des
         .show_round = options->json ? NULL : print_round,
     };
     g_autoptr(GArray) results = uprof_push_rounds(&settings);
-    return uprof_exit_worse(show_results(options, results), uprof_exit_of_code(code));
+    return uprof_exit_of_code(uprof_error_merge(show_results(options, results), code));
 }
 
 int

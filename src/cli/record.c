@@ -8,8 +8,10 @@
 #include "commands-priv.h"
 
 #include "exit-priv.h"
+#include "push-results-priv.h"
 #include "uprof/run-lines.h"
 #include "uprof/child-command.h"
+#include "uprof/push-run.h"
 #include "uprof/record-domains.h"
 #include "terminal-priv.h"
 #include "worker-reply-priv.h"
@@ -269,6 +271,36 @@ show_table(const UprofRecording *recording, void *data)
     return uprof_terminal_print(table);
 }
 
+/* ---- Sending the run ---- */
+
+static int
+show_push(const GArray *results, void *data)
+{
+    const UprofOptions *options = data;
+
+    return uprof_exit_of_code(uprof_push_say_results(results, options->quiet));
+}
+
+/* Adds the files of a stored round to @requests. Returns: (nullable): %NULL without --push */
+static UprofPushRun *
+start_push(UprofOptions *options, const UprofNotices *notices, GPtrArray *requests, GError **error)
+{
+    g_autoptr(UprofConfig) config =
+        options->push ? uprof_config_load(options->config_path, error) : NULL;
+    g_autoptr(GPtrArray) destinations =
+        config ? uprof_push_choose(config->destinations, options->targets, error) : NULL;
+    const UprofPushRunPlan plan = { destinations, notices, show_push, options };
+
+    if (destinations && destinations->len == 0)
+        g_set_error_literal(error, UPROF_ERROR, UPROF_ERROR_USAGE,
+                            "--push: no destination is configured; see: man virt-uprof.xml");
+    UprofPushRun *run =
+        destinations && destinations->len > 0 ? uprof_push_run_start(&plan, error) : NULL;
+    if (run)
+        uprof_push_run_add_outputs(run, requests);
+    return run;
+}
+
 static void
 exit_at_once(void)
 {
@@ -309,11 +341,15 @@ uprof_record_run(UprofOptions *options)
         uprof_say_error(error);
         return UPROF_CHILD_NOT_FOUND;
     }
+    UprofPushRun *push = start_push(options, &notices, outputs, &error);
+    if (error)
+        return uprof_exit_say_error(error);
     settings.outputs = outputs;
     settings.observer = &observer;
     settings.calls = calls;
     settings.n_calls = G_N_ELEMENTS(calls);
     const UprofErrorCode code = uprof_record_domains(&settings, &tally);
     const int status = uprof_child_wait(&shown.child);
-    return status != 0 ? status : uprof_exit_of_run(&tally, code);
+    const int pushed = push ? uprof_push_run_end(push) : UPROF_EXIT_OK;
+    return status != 0 ? status : uprof_exit_worse(uprof_exit_of_run(&tally, code), pushed);
 }

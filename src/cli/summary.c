@@ -8,7 +8,9 @@
 #include "read-command-priv.h"
 #include "terminal-priv.h"
 #include "uprof/clock.h"
+#include "uprof/config.h"
 #include "uprof/day-summary.h"
+#include "uprof/push-lag.h"
 #include "uprof/text.h"
 #include "uprof/time-text.h"
 
@@ -46,6 +48,21 @@ run_summary(const UprofReadCommand *command)
     return uprof_error_merge(code, UPROF_ERROR_EMPTY);
 }
 
+/* Says how far behind the destinations of push are. */
+static void
+say_lag(const UprofOptions *options)
+{
+    g_autoptr(UprofConfig) config = uprof_config_load(options->config_path, NULL);
+
+    if (!config || config->destinations->len == 0 || options->quiet)
+        return;
+    g_autoptr(UprofStore) store =
+        uprof_store_open(options->store ? options->store : config->store, false, NULL);
+    g_autofree char *lag =
+        store ? uprof_push_describe_lag(store, config->destinations) : g_strdup("");
+    uprof_terminal_print(g_string_new(lag));
+}
+
 int
 uprof_summary_run(UprofOptions *options)
 {
@@ -53,5 +70,8 @@ uprof_summary_run(UprofOptions *options)
 
     if (!choose_day(options, uprof_clock_utc_s(), &day_s))
         return UPROF_EXIT_USAGE;
-    return uprof_read_command_run(options, true, run_summary);
+    const int code = uprof_read_command_run(options, true, run_summary);
+    if (code == UPROF_EXIT_OK)
+        say_lag(options);
+    return code;
 }

@@ -58,6 +58,7 @@ read_status(const UprofPushAnswerHead *head, UprofSlice words, UprofPushAnswer *
 
     answer->status = head->status;
     answer->retry_s = head->retry_s;
+    answer->date_s = head->date_s;
     answer->verdict = judge_status(head->status, head->is_json == 1);
     const char *advice = answer->verdict == UPROF_VERDICT_LEAVE ? find_advice(head->status) : NULL;
     answer->words = g_strconcat(shown, advice && shown[0] ? "; " : "", advice, NULL);

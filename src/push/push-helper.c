@@ -208,6 +208,17 @@ classify_failure(CURLcode code)
     }
 }
 
+/* Returns: the time of the answer, since 1970; 0: the engine does not say */
+static int64_t
+find_date(CURL *curl)
+{
+    struct curl_header *header;
+
+    return curl_easy_header(curl, "Date", 0, CURLH_HEADER, -1, &header) == CURLHE_OK
+               ? MAX(curl_getdate(header->value, NULL), 0)
+               : 0;
+}
+
 static void
 answer_request(Client *client, CURLcode code)
 {
@@ -227,6 +238,7 @@ answer_request(Client *client, CURLcode code)
         .status = (uint32_t)status,
         .retry_s = (uint32_t)CLAMP(retry_s, 0, INT32_MAX),
         .is_json = content->first == '{' && !content->is_cut ? 1 : 0,
+        .date_s = find_date(client->curl),
     };
     send_answer(&head, content->words, content->len);
 }

@@ -45,4 +45,5 @@ typedef struct {
     uint32_t status;
     uint32_t retry_s; /* that the engine asks to wait; 0: it does not say */
     uint32_t is_json; /* 0 or 1: the content of the answer may be a JSON object */
+    int64_t date_s;   /* the engine's time, since 1970; 0: it does not say */
 } UprofPushAnswerHead;

@@ -44,8 +44,8 @@ open_output(UprofRecording *recording, const char *path, const UprofOutputReques
     const UprofFormat *format = request->format;
     UprofWorkerOutput output = { .format = format, .is_waits = request->is_waits };
 
-    if (store)
-        output.file = uprof_file_open_own(*store, path, error);
+    if (store || request->parent)
+        output.file = uprof_file_open_own(request->parent ? *request->parent : *store, path, error);
     else if (format->is_capture)
         output.file = uprof_file_open_part(path, error);
     else
