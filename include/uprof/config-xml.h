@@ -8,6 +8,7 @@
  *   collect (connect domains chance longest)
  *   limits (rate duration budget)
  *   symbols (path maxMegabytes)
+ *   metrics (directory)
  *   store (directory sliceDays mergedDays maxMegabytes minFreeMegabytes)
  * and any number of these:
  *   destination (name type url tenant domains user tokenFile passwordFile caFile certificateFile
@@ -50,6 +51,7 @@ typedef struct {
     char *limits_rate, *limits_duration, *limits_budget;
     char *symbols_path, *symbols_megabytes;
     char *directory, *slice_days, *merged_days, *max_megabytes, *min_free_megabytes;
+    char *metrics_folder;
     GPtrArray *destinations; /* of UprofDestinationXml, owned */
 } UprofConfigXml;
 

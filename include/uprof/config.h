@@ -44,6 +44,7 @@ typedef struct {
     uint64_t max_megabytes;      /* of all stored profiles; 0: no limit */
     uint64_t min_free_megabytes; /* `collect` does not write if less space is free */
 
+    char *metrics_folder;    /* absolute path: where files of metrics go; "": nowhere */
     GPtrArray *destinations; /* of UprofDestination: where `push` sends stored profiles */
 } UprofConfig;
 

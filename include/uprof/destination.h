@@ -22,7 +22,8 @@ typedef struct {
 /** UprofDestination: all members are owned; strings may be %NULL unless a comment says otherwise */
 typedef struct {
     gatomicrefcount references;
-    char *name; /* not %NULL: letters, digits, '_', '.' and '-'; a file has this name */
+    char *name; /* not %NULL: safe to print: as configured, or the URL */
+    char *file; /* not %NULL: letters, digits, '_', '.' and '-': for a file of the store */
     UprofDestinationType type;
     char *url;    /* not %NULL: http or https, without a '/' at its end */
     char *tenant; /* for X-Scope-OrgID, or for Parca's tenant */

@@ -19,6 +19,7 @@ typedef struct {
     const GPtrArray *words;        /* of char: only these domains, by name or UUID; empty: all */
     int64_t since_s;               /* since 1970: older rounds are not sent; 0: all */
     uint64_t spread_ns;            /* waits for a random time of up to this first */
+    const char *metrics_folder;    /* (nullable): as in UprofConfig */
     bool dry_run;                  /* contacts nobody, and notes nothing */
     const UprofNotices *notices;   /* (nullable) */
     /* (nullable): called in a dry run. @text: the destination and the round, safe to print */

@@ -208,11 +208,6 @@ check_domain(const UprofOptions *options, UprofHost *host, const char *word, con
 static UprofErrorCode
 check_destinations(const UprofOptions *options, UprofJsonWriter *json)
 {
-    static const UprofLevel levels[] = {
-        [UPROF_PROBE_WORKS] = UPROF_LEVEL_OK,
-        [UPROF_PROBE_DOUBTFUL] = UPROF_LEVEL_WARN,
-        [UPROF_PROBE_FAILS] = UPROF_LEVEL_FAIL,
-    };
     g_autoptr(GError) error = NULL;
     g_auto(UprofDiagnosis) diagnosis = { 0 };
     g_autoptr(UprofConfig) config = uprof_config_load(options->config_path, &error);
@@ -229,7 +224,13 @@ check_destinations(const UprofOptions *options, UprofJsonWriter *json)
         const UprofDestination *destination = g_ptr_array_index(destinations, i);
         g_autofree char *text = NULL;
         const UprofProbeResult result = uprof_push_probe(destination, &text);
-        uprof_diagnosis_add(&diagnosis, levels[result], destination->name, "%s", text);
+        g_autoptr(GError) failure = g_error_new(UPROF_ERROR, UPROF_ERROR_FAILED, "%s", text);
+        if (result == UPROF_PROBE_FAILS)
+            uprof_diagnosis_add_error(&diagnosis, destination->name, failure);
+        else
+            uprof_diagnosis_add(&diagnosis,
+                                result == UPROF_PROBE_WORKS ? UPROF_LEVEL_OK : UPROF_LEVEL_WARN,
+                                destination->name, "%s", text);
     }
     return print_diagnosis(&diagnosis, options, json);
 }

@@ -43,7 +43,8 @@ show_results(const UprofOptions *options, const GArray *results)
 }
 
 static int
-push_rounds(const UprofOptions *options, UprofStore *store, const GPtrArray *destinations)
+push_rounds(const UprofOptions *options, UprofStore *store, const GPtrArray *destinations,
+            const UprofConfig *config)
 {
     const UprofNotices notices = uprof_options_notices(options);
     UprofErrorCode code = UPROF_ERROR_NONE;
@@ -55,6 +56,7 @@ push_rounds(const UprofOptions *options, UprofStore *store, const GPtrArray *des
         .words = options->words,
         .since_s = options->since_s,
         .spread_ns = options->spread_ns,
+        .metrics_folder = config->metrics_folder,
         .dry_run = options->dry_run,
         .notices = &notices,
         .show_round = options->json ? NULL : print_round,
@@ -83,5 +85,5 @@ uprof_push_run(UprofOptions *options)
         return UPROF_EXIT_OK;
     }
     g_autoptr(UprofStore) store = uprof_store_open(path, !options->dry_run, &error);
-    return store ? push_rounds(options, store, destinations) : uprof_exit_say_error(error);
+    return store ? push_rounds(options, store, destinations, config) : uprof_exit_say_error(error);
 }

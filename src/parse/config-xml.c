@@ -40,6 +40,7 @@ static const Field fields[] = {
     { "store",   "mergedDays",       AT(merged_days)        },
     { "store",   "maxMegabytes",     AT(max_megabytes)      },
     { "store",   "minFreeMegabytes", AT(min_free_megabytes) },
+    { "metrics", "directory",        AT(metrics_folder)     },
 };
 #undef AT
 

@@ -24,7 +24,7 @@ uprof_push_lag_measure(UprofStore *store, const UprofDestination *destination, U
     UprofErrorCode code = UPROF_ERROR_NONE;
     const int64_t age_s = (int64_t)(destination->max_age_ns / UPROF_NS_PER_S);
     const int64_t taken_s = uprof_clock_utc_s() - age_s;
-    g_autoptr(UprofPushLog) log = uprof_push_log_open(store, destination->name, false, error);
+    g_autoptr(UprofPushLog) log = uprof_push_log_open(store, destination->file, false, error);
 
     *lag = (UprofPushLag){ 0 };
     if (!log)

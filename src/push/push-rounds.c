@@ -2,9 +2,11 @@
 #include "uprof/push-rounds.h"
 
 #include "push-client-priv.h"
+#include "push-lag-priv.h"
 #include "push-log-priv.h"
 #include "request-body-priv.h"
 #include "uprof/clock.h"
+#include "uprof/metrics-file.h"
 #include "uprof/sorted.h"
 #include "uprof/stored-rounds.h"
 #include "uprof/text.h"
@@ -334,7 +336,7 @@ push_to(const UprofPushSettings *settings, const UprofDestination *destination,
     g_autoptr(GArray) queue = g_array_new(FALSE, FALSE, sizeof(Waiting));
     g_autoptr(GError) error = NULL;
     g_autoptr(UprofPushLog) log =
-        uprof_push_log_open(settings->store, destination->name, !settings->dry_run, &error);
+        uprof_push_log_open(settings->store, destination->file, !settings->dry_run, &error);
     UprofRequestContext context = {
         .destination = destination,
         .host = g_get_host_name(),
@@ -383,6 +385,32 @@ uprof_push_choose(const GPtrArray *known, const GPtrArray *targets, GError **err
     return g_steal_pointer(&chosen);
 }
 
+/* A push does not fail because of its metrics. */
+static void
+save_metrics(const UprofPushSettings *settings, const GArray *results)
+{
+    g_autoptr(UprofMetrics) metrics =
+        uprof_metrics_load(settings->metrics_folder, "virt-uprof-push");
+    g_autoptr(GError) error = NULL;
+    UprofPushLag lag;
+
+    for (guint i = 0; i < results->len; i++) {
+        const UprofPushResult *result = &g_array_index(results, UprofPushResult, i);
+        uprof_metrics_add(metrics, UPROF_METRIC_PUSHED, result->name, result->n_sent);
+        uprof_metrics_add(metrics, UPROF_METRIC_PUSHED_BYTES, result->name, result->bytes_sent);
+        uprof_metrics_add(metrics, UPROF_METRIC_REFUSED, result->name, result->n_refused);
+        uprof_metrics_add(metrics, UPROF_METRIC_TOO_OLD, result->name, result->n_too_old);
+        if (!uprof_push_lag_measure(settings->store, settings->destinations->pdata[i], &lag, NULL))
+            continue;
+        uprof_metrics_set(metrics, UPROF_METRIC_WAITING, result->name, lag.n_waiting);
+        uprof_metrics_set(metrics, UPROF_METRIC_LAG, result->name,
+                          lag.n_waiting > 0 ? (uint64_t)MAX(uprof_clock_utc_s() - lag.oldest_s, 0)
+                                            : 0);
+    }
+    if (!uprof_metrics_save(metrics, &error))
+        uprof_notice_error(settings->notices, error);
+}
+
 static void
 clear_result(gpointer data)
 {
@@ -420,6 +448,8 @@ uprof_push_rounds(const UprofPushSettings *settings)
         push_to(settings, destination, rounds, &result);
         g_array_append_val(results, result);
     }
+    if (settings->metrics_folder && settings->metrics_folder[0] && !settings->dry_run)
+        save_metrics(settings, results);
     return results;
 }
 

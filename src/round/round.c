@@ -7,7 +7,9 @@
 #include "uprof/clock.h"
 #include "uprof/counted-slices.h"
 #include "uprof/marker.h"
+#include "uprof/metrics-file.h"
 #include "uprof/text.h"
+#include "uprof/time-text.h"
 
 #include <signal.h>
 #include <string.h>
@@ -17,6 +19,7 @@
 enum {
     RECOVER_S = 15,
     SCAN_SILENCE_S = 15, /* a libvirt call that takes longer is considered to hang */
+    METRICS_DAYS = 30,   /* for which metrics have a domain that is not sampled any more */
     TASK_GRACE_S = 30,   /* time to open, to unwind and to write, besides the duration */
 };
 
@@ -28,6 +31,7 @@ typedef struct {
     UprofHostScanResult found;
     GHashTable *candidate_uuids; /* owned; set of char: UUIDs of candidates */
     GRand *random;               /* owned */
+    UprofMetrics *metrics;       /* (nullable): owned */
     uint64_t start_ns;
     int lock;      /* owned; descriptor; -1: none */
     int signals;   /* owned; signalfd; -1: none */
@@ -53,6 +57,22 @@ gone_ns(const Round *round)
     return uprof_clock_now_ns() - round->start_ns;
 }
 
+/* @facts: (nullable) */
+static void
+count_turn(Round *round, const UprofCandidate *candidate, UprofOutcome outcome,
+           const UprofTaskResult *facts)
+{
+    if (!round->metrics || outcome == UPROF_OUTCOME_SKIPPED)
+        return;
+    const bool is_done = outcome == UPROF_OUTCOME_DONE;
+    uprof_metrics_add(round->metrics, UPROF_METRIC_ROUNDS, candidate->name, is_done);
+    uprof_metrics_add(round->metrics, UPROF_METRIC_FAILURES, candidate->name, !is_done);
+    uprof_metrics_add(round->metrics, UPROF_METRIC_SAMPLES, candidate->name,
+                      is_done && facts ? facts->samples : 0);
+    uprof_metrics_set(round->metrics, UPROF_METRIC_LAST_ROUND, candidate->name,
+                      (uint64_t)MAX(now_s(), 0));
+}
+
 static void
 end_domain(Round *round, const UprofCandidate *candidate, UprofOutcome outcome, const char *reason,
            const UprofTaskResult *facts)
@@ -61,6 +81,7 @@ end_domain(Round *round, const UprofCandidate *candidate, UprofOutcome outcome, 
     g_autoptr(GError) error = NULL;
 
     observer->ended(candidate, outcome, reason, facts, observer->data);
+    count_turn(round, candidate, outcome, facts);
     round->result->n_done += outcome == UPROF_OUTCOME_DONE;
     round->result->n_skipped += outcome == UPROF_OUTCOME_SKIPPED;
     round->result->n_failed += outcome == UPROF_OUTCOME_FAILED;
@@ -410,6 +431,29 @@ open_signals(Round *round)
     round->signals = signalfd(-1, &wanted, SFD_CLOEXEC | SFD_NONBLOCK);
 }
 
+static void
+load_metrics(Round *round)
+{
+    const char *folder = round->settings->session.config->metrics_folder;
+
+    if (folder[0] && !round->settings->dry_run)
+        round->metrics = uprof_metrics_load(folder, "virt-uprof-collect");
+}
+
+/* A round does not fail because of its metrics. */
+static void
+save_metrics(Round *round)
+{
+    g_autoptr(GError) error = NULL;
+
+    if (!round->metrics)
+        return;
+    uprof_metrics_forget(round->metrics, now_s() - METRICS_DAYS * (int64_t)UPROF_DAY_S);
+    if (!uprof_metrics_save(round->metrics, &error))
+        uprof_notice_error(round->notices, error);
+    g_clear_pointer(&round->metrics, uprof_metrics_free);
+}
+
 static UprofErrorCode
 run_round(Round *round)
 {
@@ -425,7 +469,9 @@ run_round(Round *round)
         recover_guests(round);
     if (!round->signaled)
         scan_connections(round);
+    load_metrics(round);
     take_turns(round);
+    save_metrics(round);
     return UPROF_ERROR_NONE;
 }
 

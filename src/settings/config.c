@@ -134,6 +134,18 @@ take_folder(const char *text, void *member)
     return true;
 }
 
+static bool
+take_folder_or_none(const char *text, void *member)
+{
+    char **folder = member;
+
+    if (text[0])
+        return take_folder(text, member);
+    g_free(*folder);
+    *folder = g_strdup("");
+    return true;
+}
+
 #define XML(member) G_STRUCT_OFFSET(UprofConfigXml, member)
 #define AT(member) G_STRUCT_OFFSET(UprofConfig, member)
 
@@ -165,6 +177,7 @@ static const struct {
     { "store/@mergedDays",       "90",   XML(merged_days),        take_days,      DAYS_FORM,            AT(merged_days)        },
     { "store/@maxMegabytes",     "512",  XML(max_megabytes),      take_megabytes, MEGABYTES_FORM,       AT(max_megabytes)      },
     { "store/@minFreeMegabytes", "500",  XML(min_free_megabytes), take_megabytes, MEGABYTES_FORM,       AT(min_free_megabytes) },
+    { "metrics/@directory",      "",     XML(metrics_folder),     take_folder_or_none, "an absolute path", AT(metrics_folder)    },
 };
 /* clang-format on */
 
@@ -195,6 +208,7 @@ uprof_config_free(UprofConfig *config)
     g_ptr_array_unref(config->symbol_folders);
     g_ptr_array_unref(config->destinations);
     g_free(config->store);
+    g_free(config->metrics_folder);
     g_free(config);
 }
 

@@ -69,6 +69,7 @@ take_name(UprofDestination *destination, const char *name, GError **error)
         return fail_value(error, "name", name ? name : "",
                           "1 to 64 letters, digits, '_', '.' or '-' (and no '.' or '-' first)");
     destination->name = g_strdup(name);
+    destination->file = g_strdup(name);
     return true;
 }
 
@@ -245,9 +246,12 @@ uprof_destination_of_url(const char *url, GError **error)
     };
     UprofDestination *destination = uprof_destination_new(&xml, NULL);
 
-    if (destination)
-        return destination;
     g_autofree char *quoted = uprof_text_quote(url);
+    if (destination) {
+        g_free(destination->name);
+        destination->name = g_steal_pointer(&quoted);
+        return destination;
+    }
     g_set_error(error, UPROF_ERROR, UPROF_ERROR_USAGE,
                 "'%s' is neither a destination of the configuration nor a URL such as "
                 "https://host:4040 (Pyroscope) or parca+https://host:7070",
@@ -268,6 +272,7 @@ uprof_destination_free(UprofDestination *destination)
     if (!destination || !g_atomic_ref_count_dec(&destination->references))
         return;
     g_free(destination->name);
+    g_free(destination->file);
     g_free(destination->url);
     g_free(destination->tenant);
     g_ptr_array_unref(destination->domains);

@@ -147,7 +147,9 @@ test_url(void)
     g_assert_cmpstr(plain->url, ==, "http://h:1");
     g_assert_cmpstr(uprof_destination_type_name(parca), ==, "parca");
     g_assert_cmpstr(parca->url, ==, "https://h");
-    g_assert_cmpstr(plain->name, !=, parca->name);
+    g_assert_cmpstr(plain->name, ==, "http://h:1/");
+    g_assert_cmpstr(plain->file, !=, parca->file);
+    g_assert_null(strchr(plain->file, '/'));
     g_assert_null(uprof_destination_of_url("grafana", &error));
     g_assert_error(error, UPROF_ERROR, UPROF_ERROR_USAGE);
 }
