@@ -12,7 +12,7 @@
  *   store (directory sliceDays mergedDays maxMegabytes minFreeMegabytes)
  * and any number of these:
  *   destination (name type url tenant domains user tokenFile passwordFile caFile certificateFile
- *                keyFile maxAge kilobytesPerSecond perVcpu)
+ *                keyFile maxAge kilobytesPerSecond perVcpu metadataLabels)
  * A destination has any number of children <label name value/>.
  *
  * An administrator writes the file. The parser refuses unknown parts, so that mistakes do not go
@@ -34,7 +34,8 @@ typedef struct {
 /** UprofDestinationXml: an element <destination>, as UprofConfigXml */
 typedef struct {
     char *name, *type, *url, *tenant, *domains, *user, *token_file, *password_file;
-    char *ca_file, *certificate_file, *key_file, *max_age, *kilobytes_per_s, *per_vcpu;
+    char *ca_file, *certificate_file, *key_file, *max_age, *kilobytes_per_s, *per_vcpu,
+        *metadata_labels;
     GPtrArray *labels; /* of UprofLabelXml, owned */
     long line;         /* of the file, from 1 */
 } UprofDestinationXml;

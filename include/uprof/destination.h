@@ -37,6 +37,8 @@ typedef struct {
     uint64_t bytes_per_s;              /* of requests; 0: no limit */
     bool per_vcpu;                     /* samples have the vCPU as a label */
     GPtrArray *labels;                 /* of UprofLabel */
+    /* (element-type utf8): names of labels that a domain's metadata may set */
+    GPtrArray *metadata_labels;
 } UprofDestination;
 
 /**

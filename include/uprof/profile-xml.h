@@ -24,6 +24,8 @@ typedef struct {
     char *budget;       /* @budget; (nullable) */
     char *unwind;       /* <uprof:unwind>'s attribute method; (nullable) */
     GPtrArray *symbols; /* of char *, owned: attribute file of each <uprof:symbols> */
+    /* (nullable): attributes of each <uprof:label>, as in a URL: "team=web&owner=a%20b" */
+    char *labels;
     /* (nullable): the first unknown part: "@ATTRIBUTE", "ELEMENT", or "ELEMENT/@ATTRIBUTE" inside
      * one of the known elements; may have control characters */
     char *unknown;

@@ -72,6 +72,7 @@ typedef struct {
     char *driver; /* "QEMU", "Xen" */
     char *type;   /* "kvm", "qemu", "xen" */
     char *arch;
+    char *labels; /* of the domain's metadata: see profile-xml.h */
     char *access; /* "monitor", "direct", "xen", "replay" */
     char *why;    /* why no better access method is used */
     char *unwind; /* "auto", "cfi", "fp" */

@@ -14,6 +14,15 @@ typedef struct {
     int64_t start_s;    /* since 1970 */
 } UprofStoredRound;
 
+/**
+ * uprof_stored_rounds_name:
+ * @run: the facts of @round
+ *
+ * Returns: (transfer full): the exact name of the domain, any bytes; facts have "?" for characters
+ *   that cannot be printed. The name in the facts if the folder's name is cut.
+ */
+char *uprof_stored_rounds_name(const UprofStoredRound *round, const UprofRun *run);
+
 /** UprofRoundState: the result of reading a round */
 typedef enum {
     UPROF_ROUND_READ,
@@ -29,7 +38,7 @@ typedef enum {
  */
 typedef struct {
     /* Is the round wanted? @run: its facts. Of a round that is not, no stacks are read. */
-    bool (*wants)(const UprofRun *run, void *data);
+    bool (*wants)(const UprofStoredRound *round, const UprofRun *run, void *data);
     /* @content: (inout): empty; gets the reply to the program */
     void (*use)(const UprofStoredRound *round, const UprofProfile *profile, UprofRun *run,
                 GByteArray *content, void *data);

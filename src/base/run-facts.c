@@ -18,6 +18,7 @@ const UprofRunField uprof_run_fields[] = {
     { TEXT(driver),          UPROF_RUN_AT_START },
     { TEXT(type),            UPROF_RUN_AT_START },
     { TEXT(arch),            UPROF_RUN_AT_START },
+    { TEXT(labels),          UPROF_RUN_AT_START },
     { TEXT(access),          UPROF_RUN_AT_BOTH  },
     { TEXT(why),             UPROF_RUN_AT_BOTH  },
     { TEXT(unwind),          UPROF_RUN_AT_START },

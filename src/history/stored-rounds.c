@@ -83,6 +83,19 @@ uprof_stored_rounds_list(const UprofStoredRounds *rounds)
     return rounds->list;
 }
 
+/* See uprof_text_file_name(), which makes the names of folders. */
+char *
+uprof_stored_rounds_name(const UprofStoredRound *round, const UprofRun *run)
+{
+    const char *known = run->domain ? run->domain : "";
+    g_autoptr(GBytes) bytes = g_uri_unescape_bytes(round->folder, -1, NULL, NULL);
+    gsize len = 0;
+    const char *raw = bytes ? g_bytes_get_data(bytes, &len) : NULL;
+    g_autofree char *shown = uprof_text_quote_slice((UprofSlice){ raw, len });
+
+    return len > 0 && strcmp(shown, known) == 0 ? g_strndup(raw, len) : g_strdup(known);
+}
+
 /* ---- In a process ---- */
 
 /* The beginning of the reply; the content follows, or the text of an error. */
@@ -137,7 +150,7 @@ read_round(const UprofStoredRounds *rounds, guint i, GByteArray *reply)
 
     if (!facts)
         return fail_reply(reply, error);
-    if (!work->wants(facts, work->data))
+    if (!work->wants(&g_array_index(rounds->list, UprofStoredRound, i), facts, work->data))
         return UPROF_ROUND_UNWANTED;
     g_autoptr(UprofStored) stored = uprof_stored_read(place->folder, place->item, &error);
     return stored ? use_round(rounds, i, stored, reply) : fail_reply(reply, error);

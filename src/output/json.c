@@ -64,10 +64,13 @@ write_domain(UprofJsonWriter *json, const UprofRun *run)
     write_text(json, "name", run->domain);
     write_text(json, "uuid", run->uuid);
     write_text(json, "driver", run->driver);
+    write_text(json, "type", run->type);
     write_text(json, "arch", run->arch);
     uprof_json_uint(json, "vcpus", run->vcpus);
     if (run->vcpus_sampled > 0)
         uprof_json_uint(json, "vcpus_sampled", run->vcpus_sampled);
+    if (run->labels)
+        write_text(json, "labels", run->labels);
     uprof_json_end(json, UPROF_JSON_OBJECT);
 }
 
@@ -156,9 +159,10 @@ write_files(UprofJsonWriter *json, const UprofRun *run, bool with_files)
 static void
 write_access(UprofJsonWriter *json, const UprofRun *run)
 {
-    static const char *const rate[] = { "asked_millihertz", "got_millihertz" };
+    static const char *const rate[] = { "asked_millihertz", "got_millihertz", "divisor" };
+    const uint64_t values[] = { run->rate_mhz, uprof_run_got_mhz(run), MAX(run->divisor, 1) };
 
-    write_counts(json, "rate", rate, (uint64_t[]){ run->rate_mhz, uprof_run_got_mhz(run) }, 2);
+    write_counts(json, "rate", rate, values, G_N_ELEMENTS(rate));
     write_text(json, "access", run->access);
     write_text(json, "access_why", run->why);
     write_text(json, "unwind", run->unwind);

@@ -28,7 +28,7 @@ typedef struct {
     GHashTable *strings; /* char -> index */
     GPtrArray *texts;    /* (element-type utf8): owned, by index */
     GHashTable *ids;     /* UprofName -> id */
-    GHashTable *modules; /* UprofName -> id of its mapping, from MAPPING_MODULES on */
+    GHashTable *modules; /* UprofName -> id of its mapping, behind those of app and kernel */
     /* (element-type UprofName): index n has id n + 1, as location and as function */
     GPtrArray *locations;
     GString *message, *inner;
@@ -214,7 +214,9 @@ find_module(Pprof *pprof, const UprofName *module)
         const char *name = uprof_name_text(module);
         const char *build_id = uprof_run_module_id(pprof->run, (UprofSlice){ name, strlen(name) });
         g_autofree char *shown_id = build_id ? uprof_text_quote(build_id) : NULL;
-        id = GUINT_TO_POINTER(MAPPING_MODULES + g_hash_table_size(pprof->modules));
+        /* Parca refuses ids with gaps */
+        const unsigned first = pprof->has_kernel ? MAPPING_MODULES : MAPPING_KERNEL;
+        id = GUINT_TO_POINTER(first + g_hash_table_size(pprof->modules));
         g_hash_table_insert(pprof->modules, (gpointer)module, id);
         append_mapping(pprof, GPOINTER_TO_UINT(id), name, shown_id);
     }

@@ -60,6 +60,7 @@ static const Field destination_fields[] = {
     { DESTINATION, "maxAge",             AT(max_age)          },
     { DESTINATION, "kilobytesPerSecond", AT(kilobytes_per_s)  },
     { DESTINATION, "perVcpu",            AT(per_vcpu)         },
+    { DESTINATION, "metadataLabels",     AT(metadata_labels)  },
 };
 
 static const Field label_fields[] = {

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "uprof/error.h"
+#include "uprof/json-object.h"
 
 bool
 uprof_json_fail(const char *name, const char *what, GError **error)
@@ -88,4 +89,13 @@ uprof_json_member(JsonNode *node, const char *key, GType type)
     if (!member || json_node_get_value_type(member) != type)
         return NULL;
     return member;
+}
+
+bool
+uprof_json_is_object(UprofSlice text)
+{
+    g_autoptr(JsonParser) parser = uprof_json_load("JSON", text, text.len, NULL);
+    JsonNode *root = parser ? json_parser_get_root(parser) : NULL;
+
+    return root && JSON_NODE_HOLDS_OBJECT(root);
 }

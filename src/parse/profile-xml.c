@@ -36,6 +36,7 @@ uprof_metadata_clear(UprofMetadata *metadata)
         g_clear_pointer((char **)G_STRUCT_MEMBER_P(metadata, fields[i].offset), g_free);
     g_clear_pointer(&metadata->bad, g_free);
     g_clear_pointer(&metadata->unwind, g_free);
+    g_clear_pointer(&metadata->labels, g_free);
     g_clear_pointer(&metadata->unknown, g_free);
     g_clear_pointer(&metadata->symbols, g_ptr_array_unref);
     metadata->present = false;
@@ -142,6 +143,40 @@ read_unwind(xmlNode *node, UprofMetadata *metadata)
     return metadata->unwind || set_bad(metadata, "no", "unwind/@method");
 }
 
+/* Engines take such names, which need no quotes. */
+static bool
+is_label_name(const char *name)
+{
+    static const char characters[] = G_CSET_A_2_Z G_CSET_a_2_z G_CSET_DIGITS "_";
+    const size_t len = strlen(name);
+
+    return len > 0 && len <= UPROF_METADATA_LABEL_BYTES_MAX && strspn(name, characters) == len &&
+           !g_ascii_isdigit(name[0]) && !g_str_has_prefix(name, "__");
+}
+
+static bool
+read_label(xmlNode *node, UprofMetadata *metadata)
+{
+    g_autofree char *name = uprof_xml_value(node, "name");
+    g_autofree char *value = uprof_xml_value(node, "value");
+
+    for (const xmlAttr *attr = node->properties; attr; attr = attr->next)
+        if (attr->ns || (strcmp((const char *)attr->name, "name") != 0 &&
+                         strcmp((const char *)attr->name, "value") != 0))
+            note_unknown(metadata, g_strdup_printf("label/@%s", attr->name));
+    if (!name || !is_label_name(name))
+        return set_bad(metadata, "not a name of a label:", "label/@name");
+    if (!value || !value[0] || strlen(value) > UPROF_METADATA_LABEL_BYTES_MAX)
+        return set_bad(metadata, "no value, or too long a value of", "label/@value");
+    g_autofree char *escaped = g_uri_escape_string(value, NULL, FALSE);
+    char *labels = g_strconcat(metadata->labels ? metadata->labels : "",
+                               metadata->labels ? "&" : "", name, "=", escaped, NULL);
+    g_free(metadata->labels);
+    metadata->labels = labels;
+    return strlen(labels) <= UPROF_METADATA_LABELS_BYTES_MAX ||
+           set_bad(metadata, "too many elements", "label");
+}
+
 static bool
 check_size(xmlNode *profile, UprofMetadata *metadata)
 {
@@ -164,6 +199,8 @@ read_children(xmlNode *profile, UprofMetadata *metadata)
             ok = read_symbols(child, metadata);
         else if (uprof_xml_is_element(child, "unwind", namespace))
             ok = read_unwind(child, metadata);
+        else if (uprof_xml_is_element(child, "label", namespace))
+            ok = read_label(child, metadata);
         else if (child->type == XML_ELEMENT_NODE)
             note_unknown(metadata, g_strdup(get_name(child)));
         if (!ok)

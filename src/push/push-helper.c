@@ -10,6 +10,7 @@
 #include "uprof/channel.h"
 #include "uprof/confine.h"
 #include "uprof/error.h"
+#include "uprof/json-object.h"
 #include "uprof/read-all.h"
 
 #include <curl/curl.h>
@@ -32,11 +33,8 @@ enum {
 
 /* What the engine has sent. */
 typedef struct {
-    char words[UPROF_PUSH_WORDS_BYTES_MAX];
-    size_t len;     /* of @words */
-    size_t n_bytes; /* of the complete content */
-    char first;     /* the first character that is not a blank; '\0': none */
-    bool is_cut;    /* the rest was refused, because it is too long */
+    GByteArray *bytes; /* owned */
+    bool is_cut;       /* the rest was refused, because it is too long */
 } Content;
 
 typedef struct {
@@ -124,16 +122,12 @@ take_content(char *bytes, size_t size, size_t n, void *data)
 {
     Content *content = data;
     const size_t len = size * n;
-    const size_t copied = MIN(len, sizeof(content->words) - content->len);
 
-    for (size_t i = 0; i < len && content->first == '\0'; i++)
-        if (!g_ascii_isspace(bytes[i]))
-            content->first = bytes[i];
-    memcpy(content->words + content->len, bytes, copied);
-    content->len += copied;
-    content->n_bytes += len;
-    content->is_cut = content->n_bytes > ANSWER_BYTES_MAX;
-    return content->is_cut ? 0 : len;
+    content->is_cut = len > ANSWER_BYTES_MAX - content->bytes->len;
+    if (content->is_cut)
+        return 0;
+    g_byte_array_append(content->bytes, (const guint8 *)bytes, (guint)len);
+    return len;
 }
 
 static bool
@@ -219,6 +213,15 @@ find_date(CURL *curl)
                : 0;
 }
 
+/* The engines answer with a JSON object; a page of a proxy is none. */
+static bool
+is_json_object(const Content *content)
+{
+    const UprofSlice text = { content->bytes->data, content->bytes->len };
+
+    return !content->is_cut && uprof_json_is_object(text);
+}
+
 static void
 answer_request(Client *client, CURLcode code)
 {
@@ -237,10 +240,11 @@ answer_request(Client *client, CURLcode code)
         .kind = UPROF_PUSH_ANSWERED,
         .status = (uint32_t)status,
         .retry_s = (uint32_t)CLAMP(retry_s, 0, INT32_MAX),
-        .is_json = content->first == '{' && !content->is_cut ? 1 : 0,
+        .is_json = is_json_object(content) ? 1 : 0,
         .date_s = find_date(client->curl),
     };
-    send_answer(&head, content->words, content->len);
+    send_answer(&head, (const char *)content->bytes->data,
+                MIN(content->bytes->len, (guint)UPROF_PUSH_WORDS_BYTES_MAX));
 }
 
 /* @body: a file in memory */
@@ -256,7 +260,8 @@ send_request(Client *client, int body)
         send_failure(UPROF_PUSH_IMPOSSIBLE, g_strerror(errno));
         return;
     }
-    client->content = (Content){ 0 };
+    g_byte_array_set_size(client->content.bytes, 0);
+    client->content.is_cut = false;
     client->why[0] = '\0';
     curl_easy_setopt(client->curl, CURLOPT_POSTFIELDSIZE_LARGE, (curl_off_t)info.st_size);
     curl_easy_setopt(client->curl, CURLOPT_POSTFIELDS, bytes);
@@ -291,6 +296,7 @@ main(void)
         send_failure(UPROF_PUSH_IMPOSSIBLE, error->message);
         return 1;
     }
+    client.content.bytes = g_byte_array_new();
     if (!limit_process() || curl_global_init(CURL_GLOBAL_DEFAULT) != CURLE_OK ||
         !begin_client(&client)) {
         send_failure(UPROF_PUSH_IMPOSSIBLE, "libcurl cannot be prepared");
@@ -301,5 +307,6 @@ main(void)
         ;
     curl_easy_cleanup(client.curl);
     curl_slist_free_all(client.lines);
+    g_byte_array_unref(client.content.bytes);
     return 0;
 }

@@ -206,7 +206,6 @@ refuse_round(Push *push, guint i, UprofPushState state, const char *why)
 static void
 leave_round(Push *push, const Waiting *waiting, const char *why)
 {
-    push->n_failed++;
     if (waiting->n_later + 1 >= RUNS_MAX) {
         refuse_round(push, waiting->index, UPROF_PUSH_REFUSED, why);
         return;
@@ -236,6 +235,7 @@ send_body(Push *push, const Waiting *waiting, UprofSlice body)
         refuse_round(push, waiting->index, UPROF_PUSH_REFUSED, words);
         break;
     case UPROF_VERDICT_AGAIN:
+        push->n_failed++;
         leave_round(push, waiting, words);
         break;
     case UPROF_VERDICT_LEAVE:

@@ -24,7 +24,7 @@ typedef struct {
 const char *uprof_request_path(const UprofDestination *destination);
 
 /** uprof_request_wants: as in UprofRoundWork; @data: UprofRequestContext */
-bool uprof_request_wants(const UprofRun *run, void *data);
+bool uprof_request_wants(const UprofStoredRound *round, const UprofRun *run, void *data);
 
 /**
  * uprof_request_make: as in UprofRoundWork; @data: UprofRequestContext

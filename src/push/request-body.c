@@ -44,16 +44,47 @@ add_known(GPtrArray *labels, const char *name, const char *value)
         add_label(labels, name, value);
 }
 
+static bool
+has_label(const GPtrArray *labels, const char *name)
+{
+    for (guint i = 0; i < labels->len; i++)
+        if (strcmp(((const UprofLabel *)g_ptr_array_index(labels, i))->name, name) == 0)
+            return true;
+    return false;
+}
+
+/*
+ * Adds the labels of the domain's metadata, whose users may not be those of the engine, as far as
+ * the destination allows them. The first one of a name counts.
+ */
+static void
+add_metadata(GPtrArray *labels, const UprofRequestContext *context, const UprofRun *run)
+{
+    const GPtrArray *allowed = context->destination->metadata_labels;
+    g_auto(GStrv) pairs = g_strsplit(run->labels ? run->labels : "", "&", -1);
+
+    for (char **pair = pairs; *pair; pair++) {
+        g_auto(GStrv) parts = g_strsplit(*pair, "=", 2);
+        g_autofree char *value =
+            parts[0] && parts[1] ? g_uri_unescape_string(parts[1], NULL) : NULL;
+        if (value &&
+            g_ptr_array_find_with_equal_func((GPtrArray *)allowed, parts[0], g_str_equal, NULL) &&
+            !has_label(labels, parts[0]))
+            add_known(labels, parts[0], value);
+    }
+}
+
 /* Returns: (transfer full): of UprofLabel, by name */
 static GPtrArray *
-make_labels(const UprofRequestContext *context, const UprofRun *run)
+make_labels(const UprofRequestContext *context, const UprofStoredRound *round, const UprofRun *run)
 {
+    g_autofree char *name = uprof_stored_rounds_name(round, run);
     const GPtrArray *given = context->destination->labels;
     GPtrArray *labels = g_ptr_array_new_with_free_func(free_label);
 
     /* Pyroscope shows processor time for this name with the sample types samples and cpu. */
     add_label(labels, "__name__", "process_cpu");
-    add_label(labels, "service_name", run->domain ? run->domain : run->uuid);
+    add_label(labels, "service_name", name[0] ? name : run->uuid);
     add_known(labels, "host", context->host);
     add_known(labels, "domain_uuid", run->uuid);
     add_known(labels, "hypervisor", run->type ? run->type : run->driver);
@@ -62,6 +93,7 @@ make_labels(const UprofRequestContext *context, const UprofRun *run)
         const UprofLabel *label = g_ptr_array_index(given, i);
         add_label(labels, label->name, label->value);
     }
+    add_metadata(labels, context, run);
     g_ptr_array_sort(labels, compare_labels);
     return labels;
 }
@@ -92,6 +124,14 @@ set_time(UprofRun *run, int64_t start_s)
     if (run->started_utc_ns / UPROF_NS_PER_S != (uint64_t)start_s)
         run->started_utc_ns = (uint64_t)start_s * UPROF_NS_PER_S;
     run->duration_ns = MAX(run->duration_ns, 1);
+}
+
+/* A sample of a run whose rate was divided from its start on stands for more time. */
+static void
+set_rate(UprofRun *run)
+{
+    if (run->divisor > 1)
+        run->rate_mhz = MAX(run->rate_mhz / run->divisor, 1);
 }
 
 /* Returns: (transfer full): a UUID that only this round has (version 8 of RFC 9562) */
@@ -178,10 +218,10 @@ is_named(const GPtrArray *words, const UprofRun *run, const char *name)
 }
 
 bool
-uprof_request_wants(const UprofRun *run, void *data)
+uprof_request_wants(const UprofStoredRound *round, const UprofRun *run, void *data)
 {
     const UprofRequestContext *context = data;
-    const char *name = run->domain ? run->domain : "";
+    g_autofree char *name = uprof_stored_rounds_name(round, run);
 
     return is_named(context->words, run, name) &&
            uprof_destination_has_domain(context->destination, name);
@@ -198,7 +238,8 @@ uprof_request_make(const UprofStoredRound *round, const UprofProfile *profile, U
     if (context->is_dry)
         return;
     set_time(run, round->start_s);
-    g_autoptr(GPtrArray) labels = make_labels(context, run);
+    set_rate(run);
+    g_autoptr(GPtrArray) labels = make_labels(context, round, run);
     g_autofree char *text = encode_profile(context, profile, run);
     g_autofree char *id = make_id(round, run);
     if (context->destination->type == UPROF_DESTINATION_PARCA)

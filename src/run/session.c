@@ -372,6 +372,7 @@ fill_run(UprofSession *session)
     run->driver = g_strdup(domain->driver);
     run->type = g_strdup(domain->xml->type);
     run->arch = g_strdup(domain->xml->arch);
+    run->labels = g_strdup(domain->xml->metadata.labels);
     run->access = g_strdup(session->guest->ops->name);
     run->why = g_strdup(session->why);
     run->unwind = g_strdup(settings->unwind);

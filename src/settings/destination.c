@@ -188,16 +188,24 @@ has_label(const UprofDestination *destination, const char *name)
 }
 
 static bool
-take_label(UprofDestination *destination, const UprofLabelXml *xml, GError **error)
+check_label_name(const UprofDestination *destination, const char *name, GError **error)
 {
-    const char *name = xml->name ? xml->name : "", *value = xml->value ? xml->value : "";
-
     if (!consists_of(name, LABEL_CHARACTERS, LABEL_BYTES_MAX) || g_ascii_isdigit(name[0]) ||
         g_str_has_prefix(name, "__"))
         return fail_value(error, "label", name,
                           "letters, digits and '_' (and neither a digit nor '__' first)");
     if (g_strv_contains(own_labels, name) || has_label(destination, name))
         return fail_value(error, "label", name, "a name that no other label has");
+    return true;
+}
+
+static bool
+take_label(UprofDestination *destination, const UprofLabelXml *xml, GError **error)
+{
+    const char *name = xml->name ? xml->name : "", *value = xml->value ? xml->value : "";
+
+    if (!check_label_name(destination, name, error))
+        return false;
     if (!value[0] || strlen(value) > LABEL_BYTES_MAX || !is_plain(value))
         return fail_value(error, "label", value, "1 to 200 bytes without control characters");
     UprofLabel *label = g_new(UprofLabel, 1);
@@ -214,6 +222,8 @@ uprof_destination_new(const UprofDestinationXml *xml, GError **error)
     g_atomic_ref_count_init(&destination->references);
     destination->domains = uprof_name_pattern_split(xml->domains ? xml->domains : "");
     destination->labels = g_ptr_array_new_with_free_func(free_label);
+    destination->metadata_labels =
+        uprof_name_pattern_split(xml->metadata_labels ? xml->metadata_labels : "");
     if (!take_name(destination, xml->name, error) || !take_type(destination, xml->type, error) ||
         !take_url(destination, xml->url, error) ||
         !take_plain(&destination->tenant, "tenant", xml->tenant, error) ||
@@ -224,6 +234,10 @@ uprof_destination_new(const UprofDestinationXml *xml, GError **error)
         fail_value(error, "user", destination->user, "a name without ':'");
         return NULL;
     }
+    for (guint i = 0; i < destination->metadata_labels->len; i++)
+        if (!check_label_name(destination, g_ptr_array_index(destination->metadata_labels, i),
+                              error))
+            return NULL;
     for (guint i = 0; i < xml->labels->len; i++)
         if (!take_label(destination, g_ptr_array_index(xml->labels, i), error))
             return NULL;
@@ -283,6 +297,7 @@ uprof_destination_free(UprofDestination *destination)
     g_free(destination->certificate_file);
     g_free(destination->key_file);
     g_ptr_array_unref(destination->labels);
+    g_ptr_array_unref(destination->metadata_labels);
     g_free(destination);
 }
 

@@ -36,7 +36,7 @@ lab_packages_here=(mmdebstrap e2fsprogs gzip util-linux qemu-system-x86)
 check_packages=(
     clang lld libclang-rt-14-dev clang-format git mandoc libxml2-utils locales
     chromium chromium-driver fonts-dejavu-core
-    protobuf-compiler golang-github-google-pprof-dev libdevel-nytprof-perl
+    protobuf-compiler golang-github-google-pprof-dev golang-go libdevel-nytprof-perl openssl
     bash-completion zsh fish systemd curl
     debhelper dpkg-dev lintian
     ccache

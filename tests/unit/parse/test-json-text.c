@@ -3,6 +3,7 @@
 
 #include "../../../src/parse/json-text-priv.h"
 #include "uprof/error.h"
+#include "uprof/json-object.h"
 
 /* clang-format off */
 static const struct {
@@ -66,6 +67,21 @@ test_member(void)
     g_assert_null(uprof_json_member(uprof_json_member(root, "a", G_TYPE_INT64), "c", G_TYPE_INT64));
 }
 
+static void
+test_object(void)
+{
+    static const char *const objects[] = { "{}", " {\"a\": [1, {}]}\r\n" };
+    static const char *const others[] = { "",     "{",        "{}x",    "x{}",       "[]", "\"x\"",
+                                          "null", "{'a': 1}", "{% %}",  "{\"a\"}",   " ",  "\xff",
+                                          "{}{}", "{} []",    "<html>", "{\"a\":1,}" };
+
+    for (size_t i = 0; i < G_N_ELEMENTS(objects); i++)
+        g_assert_true(uprof_json_is_object((UprofSlice){ objects[i], strlen(objects[i]) }));
+    for (size_t i = 0; i < G_N_ELEMENTS(others); i++)
+        if (uprof_json_is_object((UprofSlice){ others[i], strlen(others[i]) }))
+            g_error("'%s' is an object", others[i]);
+}
+
 int
 main(int argc, char **argv)
 {
@@ -75,5 +91,6 @@ main(int argc, char **argv)
         g_test_add_data_func(path, GSIZE_TO_POINTER(i), test_case);
     }
     g_test_add_func("/json-text/member", test_member);
+    g_test_add_func("/json-text/is-object", test_object);
     return g_test_run();
 }

@@ -36,6 +36,13 @@ static const struct {
 
     { "no-file",     "<profile><symbols/></profile>", NULL, "no 'symbols/@file'", NULL },
     { "no-method",   "<profile><unwind/></profile>", NULL, "no 'unwind/@method'", NULL },
+    { "label-more",  "<profile rate='9'><label name='a' value='1' more='2'/></profile>", NULL, NULL, "label/@more" },
+    { "label-name",  "<profile><label name='a-b' value='1'/></profile>", NULL,
+      "not a name of a label: 'label/@name'", NULL },
+    { "label-own",   "<profile><label name='__name__' value='1'/></profile>", NULL,
+      "not a name of a label: 'label/@name'", NULL },
+    { "label-empty", "<profile><label name='a' value=''/></profile>", NULL,
+      "no value, or too long a value of 'label/@value'", NULL },
     { "two-unwinds", "<profile><unwind method='fp'/><unwind method='fp'/></profile>", NULL,
       "more than one 'unwind'", NULL },
 };
@@ -95,10 +102,26 @@ test_limits(void)
 {
     assert_limit("<profile>", "<symbols file='/a'/>", UPROF_METADATA_SYMBOLS_MAX, "</profile>",
                  "too many elements 'symbols'");
+    assert_limit("<profile>", "<label name='a' value='123456'/>", 455, "</profile>",
+                 "too many elements 'label'");
+    assert_limit("<profile><label name='a' value='", "v", UPROF_METADATA_LABEL_BYTES_MAX,
+                 "'/></profile>", "no value, or too long a value of 'label/@value'");
     assert_limit("<profile rate='", "9", UPROF_METADATA_VALUE_BYTES_MAX, "'/>",
                  "too long a value of 'rate'");
     assert_limit("<profile>", " ", UPROF_METADATA_BYTES_MAX - strlen("<profile></profile>"),
                  "</profile>", "metadata: 65537 bytes are too many");
+}
+
+static void
+test_labels(void)
+{
+    static const char text[] = "<profile><label name='team' value='web'/>"
+                               "<label name='_9' value='a&amp;b=c %&#10;\xc3\xbc'/></profile>";
+    g_auto(UprofMetadata) metadata;
+
+    uprof_metadata_init(&metadata);
+    g_assert_true(uprof_metadata_parse(slice_of(text), &metadata, NULL));
+    g_assert_cmpstr(metadata.labels, ==, "team=web&_9=a%26b%3Dc%20%25%0A%C3%BC");
 }
 
 /* clang-format off */
@@ -163,6 +186,7 @@ main(int argc, char **argv)
         g_test_add_data_func(path, GSIZE_TO_POINTER(i), test_case);
     }
     g_test_add_func("/profile-xml/limits", test_limits);
+    g_test_add_func("/profile-xml/labels", test_labels);
     for (size_t i = 0; i < G_N_ELEMENTS(edits); i++) {
         g_autofree char *path = g_strdup_printf("/profile-xml/edit/%s", edits[i].name);
         g_test_add_data_func(path, GSIZE_TO_POINTER(i), test_edit);

@@ -40,7 +40,7 @@ test_all(void)
         "name='b.1' type='parca' url='https://h/path//' tenant='t' domains=' web-*  db-? ' "
         "user='u' "
         "passwordFile='/p' caFile='/ca' certificateFile='/c' keyFile='/k' maxAge='2d' "
-        "kilobytesPerSecond='3' perVcpu='yes'",
+        "kilobytesPerSecond='3' perVcpu='yes' metadataLabels='team owner'",
         "<!-- ours --><label name='site' value='fr a'/> <label name='_x9' value='1'/>", NULL);
     const UprofDestination *destination = g_ptr_array_index(config->destinations, 0);
     const UprofLabel *label = g_ptr_array_index(destination->labels, 0);
@@ -50,6 +50,7 @@ test_all(void)
     g_assert_cmpuint(destination->max_age_ns, ==, 2 * 86400 * UPROF_NS_PER_S);
     g_assert_cmpuint(destination->bytes_per_s, ==, 3000);
     g_assert_true(destination->per_vcpu);
+    g_assert_cmpuint(destination->metadata_labels->len, ==, 2);
     g_assert_cmpuint(destination->labels->len, ==, 2);
     g_assert_cmpstr(label->name, ==, "site");
     g_assert_cmpstr(label->value, ==, "fr a");
@@ -86,6 +87,8 @@ test_bad(void)
         { NEEDED " maxAge='8d'", "", "longer than store/@sliceDays" },
         { NEEDED " kilobytesPerSecond='-1'", "", "destination/@kilobytesPerSecond='-1'" },
         { NEEDED " perVcpu='maybe'", "", "destination/@perVcpu='maybe'" },
+        { NEEDED " metadataLabels='a host'", "", "destination/@label='host'" },
+        { NEEDED " metadataLabels='a-b'", "", "destination/@label='a-b'" },
         { NEEDED " pervcpu='yes'", "", "unknown attribute 'pervcpu'" },
         { NEEDED, "text", "unknown text" },
         { NEEDED, "<tag/>", "unknown element 'tag'" },
