@@ -31,7 +31,7 @@ PR_CAPBSET_DROP, PR_SET_NO_NEW_PRIVS, PR_SET_SECCOMP, SECCOMP_FILTER = 24, 38, 2
 RET_ALLOW, RET_EPERM, RET_ENOSYS = 0x7FFF0000, 0x50001, 0x50026
 AUDIT_ARCH = 0xC000003E
 CAPABILITIES = {"CAP_DAC_READ_SEARCH": 2, "CAP_SETGID": 6, "CAP_SETUID": 7, "CAP_SYS_PTRACE": 19}
-FAMILIES = {"AF_UNIX": 1}
+FAMILIES = {"AF_UNIX": 1, "AF_INET": 2, "AF_INET6": 10, "AF_NETLINK": 16}
 LAST_CAPABILITY = int(pathlib.Path("/proc/sys/kernel/cap_last_cap").read_text())
 TUNABLES = ("/proc/sys", "/proc/sysrq-trigger", "/proc/acpi", "/proc/fs", "/proc/irq", "/proc/bus", "/sys")
 

@@ -231,10 +231,12 @@ for name in "$kvm" "$tcg" "$hostile"; do
 done
 
 say 'as the units do it'
-for command in collect prune; do
+for command in collect prune push; do
     sed "s,@bindir@,/usr/bin," "$here/../../data/virt-uprof-$command.service.in" >"$work/$command.service"
 done
 cp "$program" "$work/virt-uprof" # a path that the units can read
+helper=$(dirname "$(realpath "$program")")/push-helper
+[ ! -e "$helper" ] || cp "$helper" "$work/push-helper"
 # as_unit UNIT SCRIPT: runs the shell script SCRIPT with the unit's privileges; $0 is the program,
 # $1 the configuration, $2 the store
 as_unit()
@@ -275,5 +277,44 @@ result stacks "$kvm" 90 "$stacks" "$work/out"
 profile 0 prune --config "$work/config.xml" --store "$store"
 says ': [0-9]+ profiles merged into [0-9]+ days, [0-9]+ summaries written, 0 profiles removed, '
 [ -s "$(newest "$kvm")" ] || fail 'prune has deleted the newest profile'
+
+if [ -e "$work/push-helper" ]; then
+    say 'rounds and runs go to an engine'
+    mkdir "$work/engine"
+    python3 "$here/../push/serve.py" pyroscope "$work/engine" &
+    at_exit kill $!
+    wait_until 30 test -s "$work/engine/url" || fail 'the receiver does not start'
+    url=$(cat "$work/engine/url")
+    sed -i "s,</virt-uprof>,<destination name='engine' type='pyroscope' url='$url' metadataLabels='team'/>&," \
+        "$work/config.xml"
+    virsh -c "$libvirt_uri" metadata "$tcg" "$namespace" --key uprof --live \
+        --set '<profile enabled="yes"><label name="team" value="a b"/><label name="other" value="c"/></profile>' \
+        >/dev/null
+    collect_one 0 "$tcg"
+    # shellcheck disable=SC2016 # the inner shell expands these variables
+    as_unit push '
+        "$0" push --config "$1" --store "$2"
+        ! touch /etc/uprof 2>/dev/null' ||
+        fail "push as a unit: $(cat "$work/out")"
+    says '^engine: [0-9]+ profiles sent \('
+    grep -F -- "$tcg " "$work/engine/accepted" | tail -n 1 | grep -q '"team": "a b"' ||
+        fail "no label of metadata: $(cat "$work/engine/accepted")"
+    ! grep -q '"other"' "$work/engine/accepted" || fail 'a label that the destination does not allow'
+    profile 0 push --config "$work/config.xml" --store "$store"
+    says '^engine: nothing to send$'
+    before=$(wc -l <"$work/engine/accepted")
+    profile 0 record --push --config "$work/config.xml" -c "$libvirt_uri" -d 1s -o "$work/pushed.folded" "$kvm"
+    says '^engine: 1 profile sent \('
+    after=$(wc -l <"$work/engine/accepted")
+    [ "$after" = $((before + 1)) ] || fail "$before profiles before, $after after"
+    samples=$(awk '{ sum += $NF } END { print sum }' "$work/pushed.folded")
+    tail -n 1 "$work/engine/accepted" | grep -q "^$kvm $samples " ||
+        fail "$samples samples, but: $(tail -n 1 "$work/engine/accepted")"
+    profile 0 check --push --config "$work/config.xml" -c "$libvirt_uri"
+    grep -q "^  ok    engine  *$url answers" "$work/out" || fail "check: $(cat "$work/out")"
+    [ ! -e "$work/engine/faults" ] || fail "$(cat "$work/engine/faults")"
+else
+    skipped+='the build is without libcurl; '
+fi
 
 [ -z "$skipped" ] || skip "$skipped"

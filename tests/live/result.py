@@ -67,8 +67,8 @@ RUN = {
 }
 HISTOGRAM = "count min p50 p90 p99 max total"
 MEMBERS = {
-    "domain": "name uuid driver arch vcpus",
-    "rate": "asked_millihertz got_millihertz",
+    "domain": "name uuid driver type arch vcpus",
+    "rate": "asked_millihertz got_millihertz divisor",
     "samples": "total running idle",
     "ticks": "late busy skipped stuck",
     "stacks": "complete truncated unknown",
