@@ -27,6 +27,7 @@ char *uprof_stored_rounds_name(const UprofStoredRound *round, const UprofRun *ru
 typedef enum {
     UPROF_ROUND_READ,
     UPROF_ROUND_UNWANTED,
+    UPROF_ROUND_GONE, /* it was deleted meanwhile */
     UPROF_ROUND_DAMAGED,
     UPROF_ROUND_FAILED, /* it can be read later, perhaps */
 } UprofRoundState;

@@ -107,6 +107,8 @@ static UprofRoundState
 fail_reply(GByteArray *reply, const GError *error)
 {
     g_byte_array_append(reply, (const guint8 *)error->message, (guint)strlen(error->message));
+    if (g_error_matches(error, UPROF_ERROR, UPROF_ERROR_NO_FILE))
+        return UPROF_ROUND_GONE;
     return g_error_matches(error, UPROF_ERROR, UPROF_ERROR_BAD_DATA) ? UPROF_ROUND_DAMAGED
                                                                      : UPROF_ROUND_FAILED;
 }
@@ -209,7 +211,8 @@ uprof_stored_rounds_read(UprofStoredRounds *rounds, guint i, GByteArray *content
     }
     memcpy(&head, reply->data, sizeof(head));
     g_byte_array_append(content, reply->data + sizeof(head), reply->len - sizeof(head));
-    if (head.state == UPROF_ROUND_READ || head.state == UPROF_ROUND_UNWANTED)
+    if (head.state == UPROF_ROUND_READ || head.state == UPROF_ROUND_UNWANTED ||
+        head.state == UPROF_ROUND_GONE)
         return (UprofRoundState)head.state;
     return fail_round(error,
                       head.state == UPROF_ROUND_DAMAGED ? UPROF_ROUND_DAMAGED : UPROF_ROUND_FAILED,

@@ -269,6 +269,8 @@ push_round(Push *push, const Waiting *waiting)
         if (push->settings->words->len == 0)
             note_state(push, waiting->index, UPROF_PUSH_UNWANTED, NULL);
         break;
+    case UPROF_ROUND_GONE:
+        break;
     case UPROF_ROUND_DAMAGED:
         refuse_round(push, waiting->index, UPROF_PUSH_DAMAGED, error->message);
         break;

@@ -24,7 +24,7 @@ import storing  # noqa: E402
 from receiver import Receiver  # noqa: E402
 from storing import stamp, uuid_of  # noqa: E402
 
-DONE, FAILED, USAGE, DOMAIN, DENIED, LOCKED = 0, 1, 2, 3, 4, 75
+DONE, FAILED, USAGE, DOMAIN, DENIED, SOME_FAILED, LOCKED = 0, 1, 2, 3, 4, 6, 75
 NOT_DONE = (FAILED, USAGE, DOMAIN, DENIED)
 PERIOD_NS = 10**12 // 99000  # of the rate that a round was asked for in storing.sidecar()
 DURATION_NS = 20001 * 10**6

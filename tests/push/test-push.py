@@ -24,7 +24,7 @@ import time
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "lib"))
 import receiver as engine  # noqa: E402
 from pushing import (  # noqa: E402
-    DONE, FAILED, LOCKED, NOT_DONE, check_bodies, check_profile, children_of, counts_of, decoded_name, descendants_of,
+    DONE, FAILED, LOCKED, NOT_DONE, SOME_FAILED, check_bodies, check_profile, children_of, counts_of, decoded_name, descendants_of,
     destination, raw_name, read_process, run_tests, without_vcpus,
 )  # fmt: skip
 from receiver import always, first, of_domain, status  # noqa: E402
@@ -161,6 +161,76 @@ def test_damaged_rounds(world):
         assert one.stem in err, (one.stem, err)
     world.push(code=(DONE, FAILED), seconds=60)
     world.check_sent(receiver, good)
+
+
+def test_pruned_meanwhile(world):
+    """Rounds that are deleted while others are sent are no failure."""
+    receiver = world.receive_configured(plan=lambda request: remove_others(world) or None)
+    rounds = world.put_many(1, 4)
+    assert world.push_counting() == {"sent": 1}
+    world.check_sent(receiver, rounds[:1])
+    assert world.push_counting() == {}
+
+
+def remove_others(world):
+    """Deletes all rounds but the first one."""
+    for one in world.rounds[1:]:
+        for ending in (".meta.json", ".folded.gz"):
+            (world.path / "data" / one.folder / (one.stem + ending)).unlink(missing_ok=True)
+
+
+def test_metrics(world):
+    """Counters go on from run to run. Every user may read the file."""
+    folder = world.folder / "metrics"
+    folder.mkdir()
+    receiver = world.receive_configured()
+    world.config.write_text(world.config.read_text().replace("<destination", f'<metrics directory="{folder}"/><destination'))
+    expected, now = 0, int(time.time())
+    for n_new in (2, 0, 1):
+        for _ in range(n_new):
+            expected += 1
+            world.put(at=now - 60 + expected)
+        world.push()
+        text = (folder / "virt-uprof-push.prom").read_text()
+        assert f'virt_uprof_pushed_profiles_total{{destination="grafana"}} {expected}\n' in text, text
+        assert 'virt_uprof_waiting_profiles{destination="grafana"} 0\n' in text, text
+    assert len(receiver.accepted) == expected
+    assert (folder / "virt-uprof-push.prom").stat().st_mode & 0o777 == 0o644
+
+
+def test_lag(world):
+    """list and summary say which rounds a destination lacks."""
+    receiver = world.receive_configured(plan=of_domain(uuid_of(2), status(400, "no")))
+    world.put_many(3, 2)
+    assert "grafana: 6 rounds are not sent yet, the oldest of 2" in world.run("list", "-c", "test:///default")
+    world.push(code=FAILED)
+    for words in (("list", "-c", "test:///default"), ("summary", "today")):
+        assert "grafana: has all rounds; 2 refused\n" in world.run(*words), words
+    world.put(at=int(time.time()) - 5)
+    assert "grafana: 1 round is not sent yet, the oldest of 2" in world.run("list", "-c", "test:///default")
+    assert len(receiver.accepted) == 4
+
+
+def test_check(world):
+    """check --push tries the destinations, and sends no profile."""
+    check = ("check", "-c", "test:///default", "--push")
+    receiver = world.receive_configured(plan=lambda request: status(400, "no profile"))
+    assert f"ok    grafana        {receiver.url} answers a request without a profile with 400" in world.run(*check)
+    for action, word in ((status(401, "who?"), "credentials"), (status(404), "url"), (engine.page(), "JSON|engine"),
+                         (engine.reset(), "reset|closed|recv")):  # fmt: skip
+        receiver.plan = always(action)
+        said = world.run(*check, code=SOME_FAILED)
+        assert re.search(f"FAIL  grafana .*({word})", said, re.I), (action.name, said)
+    receiver.plan = always(engine.Action("old", answer_from_the_past))
+    assert re.search("warn  grafana .*this host's clock is [0-9]+ s ahead", world.run(*check))
+    world.configure(destination(receiver, url="http://127.0.0.1:1"))
+    assert "FAIL  grafana" in world.run(*check, code=SOME_FAILED)
+    assert not world.log()
+
+
+def answer_from_the_past(handler):
+    handler.date_time_string = lambda timestamp=None: "Mon, 01 Jan 2024 00:00:00 GMT"
+    handler.answer(200, b"{}")
 
 
 def test_empty_store(world):
