@@ -121,7 +121,10 @@ read_own(const UprofFilePages *pages, const UprofFilePlace *place, uint64_t firs
     UprofMemPage wanted[BATCH];
     unsigned n_inside = 0;
 
-    for (unsigned i = 0; i < n && first + i < place->len / UPROF_PAGE_BYTES; i++)
+    /* the guest says where the area begins */
+    const uint64_t n_pages =
+        place->base % UPROF_PAGE_BYTES == 0 ? place->len / UPROF_PAGE_BYTES : 0;
+    for (unsigned i = 0; i < n && first + i < n_pages; i++)
         wanted[n_inside++] = (UprofMemPage){ .gva = place->base + (first + i) * UPROF_PAGE_BYTES,
                                              .into = bytes + (size_t)i * UPROF_PAGE_BYTES };
     uprof_mem_read_pages(pages->mem, snapshot->vcpu, &snapshot->regs, wanted, n_inside);

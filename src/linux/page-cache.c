@@ -53,6 +53,7 @@ begin_reader(Reader *reader, const UprofLinuxOffsets *offsets, const UprofLinuxS
     *reader = (Reader){ .offsets = offsets, .memory = memory, .mapping = mapping };
     return offsets->has_pages && symbols->all_memory != 0 && symbols->all_pages != 0 &&
            uprof_kernel_read_word_always(memory, symbols->all_memory, &reader->all_memory) &&
+           reader->all_memory % UPROF_PAGE_BYTES == 0 &&
            uprof_kernel_read_word_always(memory, symbols->all_pages, &reader->all_pages);
 }
 

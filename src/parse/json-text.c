@@ -34,10 +34,13 @@ check_shape(const char *name, UprofSlice reply, GError **error)
 {
     const char *text = reply.data;
     unsigned depth = 0;
+    bool has_ended = false;
 
     for (size_t i = 0; i < reply.len; i++) {
         const char c = text[i];
 
+        if (has_ended && (c == '\0' || !strchr(" \t\r\n]}", c)))
+            return uprof_json_fail(name, "more than one value", error);
         if (c == '"') {
             const size_t len = measure_string(text, reply.len, i);
             if (len == 0)
@@ -49,6 +52,7 @@ check_shape(const char *name, UprofSlice reply, GError **error)
         } else if (c == '}' || c == ']') {
             if (depth-- == 0)
                 return uprof_json_fail(name, "a bracket closes nothing", error);
+            has_ended = depth == 0;
         } else if (c == '\0' || !strchr(" \t\r\n:,+-.", c)) {
             if (!g_ascii_isalnum(c))
                 return uprof_json_fail(name, "not JSON", error);
