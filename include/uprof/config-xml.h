@@ -24,6 +24,7 @@
 
 enum {
     UPROF_CONFIG_BYTES_MAX = 1024 * 1024,
+    UPROF_CONFIG_LABELS_MAX = 20, /* of a destination */
 };
 
 /** UprofLabelXml: a label of a destination: its attributes, owned; %NULL if the file lacks one */

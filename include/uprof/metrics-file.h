@@ -23,7 +23,7 @@ typedef enum {
     UPROF_METRIC_REFUSED,      /* of a destination: profiles that it refused; a counter */
     UPROF_METRIC_TOO_OLD,      /* of a destination: profiles that became too old; a counter */
     UPROF_METRIC_WAITING,      /* of a destination: rounds that it lacks */
-    UPROF_METRIC_LAG,          /* of a destination: the age of the first of these, in seconds */
+    UPROF_METRIC_OLDEST, /* of a destination: when the first of these began; 0: it lacks none */
     UPROF_N_METRICS,
 } UprofMetric;
 
@@ -53,6 +53,12 @@ void uprof_metrics_set(UprofMetrics *metrics, UprofMetric metric, const char *of
  * @before_s
  */
 void uprof_metrics_forget(UprofMetrics *metrics, int64_t before_s);
+
+/**
+ * uprof_metrics_keep: removes all numbers with the label of @metric but those of @names
+ * @names: of char: domains or destinations
+ */
+void uprof_metrics_keep(UprofMetrics *metrics, UprofMetric metric, const GPtrArray *names);
 
 /**
  * uprof_metrics_save: replaces the file; every user may read it

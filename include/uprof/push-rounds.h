@@ -14,11 +14,12 @@
 /** UprofPushSettings: all pointers are borrowed */
 typedef struct {
     UprofStore *store;
-    const UprofCatalog *catalog;   /* of @store */
     const GPtrArray *destinations; /* of UprofDestination */
     const GPtrArray *words;        /* of char: only these domains, by name or UUID; empty: all */
     int64_t since_s;               /* since 1970: older rounds are not sent; 0: all */
     uint64_t spread_ns;            /* waits for a random time of up to this first */
+    bool is_of_run;                /* the store has one run, which is sent whatever its age */
+    bool are_all;                  /* @destinations are all that are configured */
     const char *metrics_folder;    /* (nullable): as in UprofConfig */
     bool dry_run;                  /* contacts nobody, and notes nothing */
     const UprofNotices *notices;   /* (nullable) */
@@ -27,7 +28,7 @@ typedef struct {
     void *data; /* passed to @show_round */
 } UprofPushSettings;
 
-/** UprofPushResult: what one destination got; strings are owned */
+/** UprofPushResult: the profiles of one destination; strings are owned */
 typedef struct {
     char *name, *url;
     const char *type; /* a literal */
@@ -39,6 +40,7 @@ typedef struct {
     char *why_left;      /* (nullable): safe to print */
     char *error;         /* (nullable): why nothing more is sent now; safe to print */
     UprofErrorCode code; /* of @error */
+    bool is_of_run;      /* there is no next run */
 } UprofPushResult;
 
 /**
@@ -53,11 +55,13 @@ GPtrArray *uprof_push_choose(const GPtrArray *known, const GPtrArray *targets, G
 /**
  * uprof_push_rounds: sends to one destination after the other
  *
+ * @code: (inout): gets an error if the store cannot be read; a warning is sent, too
+ *
  * The program must have one thread, and no connection.
  *
  * Returns: (transfer full): of UprofPushResult, a row for each destination
  */
-GArray *uprof_push_rounds(const UprofPushSettings *settings);
+GArray *uprof_push_rounds(const UprofPushSettings *settings, UprofErrorCode *code);
 
 /**
  * uprof_push_code:

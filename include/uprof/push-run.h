@@ -15,8 +15,8 @@ typedef struct _UprofPushRun UprofPushRun;
 typedef struct {
     const GPtrArray *destinations; /* of UprofDestination */
     const UprofNotices *notices;
-    /* Shows the results in the process. Returns: its exit status */
-    int (*show)(const GArray *results, void *data);
+    /* Shows the results in the process. @code: of the store. Returns: its exit status */
+    int (*show)(const GArray *results, UprofErrorCode code, void *data);
     void *data; /* passed to @show */
 } UprofPushRunPlan;
 

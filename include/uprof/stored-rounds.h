@@ -15,6 +15,12 @@ typedef struct {
 } UprofStoredRound;
 
 /**
+ * uprof_stored_rounds_folder_name: Returns: (transfer full) (nullable): the name of the domain, by
+ *   the name of its folder; %NULL if that is cut
+ */
+char *uprof_stored_rounds_folder_name(const UprofStoredRound *round);
+
+/**
  * uprof_stored_rounds_name:
  * @run: the facts of @round
  *
@@ -38,7 +44,7 @@ typedef enum {
  * The functions run in a process, which sees the data as it was at the start.
  */
 typedef struct {
-    /* Is the round wanted? @run: its facts. Of a round that is not, no stacks are read. */
+    /* Is the round wanted? @run: its facts. The stacks of other rounds are not read. */
     bool (*wants)(const UprofStoredRound *round, const UprofRun *run, void *data);
     /* @content: (inout): empty; gets the reply to the program */
     void (*use)(const UprofStoredRound *round, const UprofProfile *profile, UprofRun *run,

@@ -48,20 +48,19 @@ push_rounds(const UprofOptions *options, UprofStore *store, const GPtrArray *des
 {
     const UprofNotices notices = uprof_options_notices(options);
     UprofErrorCode code = UPROF_ERROR_NONE;
-    g_autoptr(UprofCatalog) catalog = uprof_catalog_new(store, &notices, &code);
     const UprofPushSettings settings = {
         .store = store,
-        .catalog = catalog,
         .destinations = destinations,
         .words = options->words,
         .since_s = options->since_s,
         .spread_ns = options->spread_ns,
+        .are_all = options->targets->len == 0,
         .metrics_folder = config->metrics_folder,
         .dry_run = options->dry_run,
         .notices = &notices,
         .show_round = options->json ? NULL : print_round,
     };
-    g_autoptr(GArray) results = uprof_push_rounds(&settings);
+    g_autoptr(GArray) results = uprof_push_rounds(&settings, &code);
     return uprof_exit_of_code(uprof_error_merge(show_results(options, results), code));
 }
 

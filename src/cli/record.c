@@ -274,11 +274,12 @@ show_table(const UprofRecording *recording, void *data)
 /* ---- Sending the run ---- */
 
 static int
-show_push(const GArray *results, void *data)
+show_push(const GArray *results, UprofErrorCode code, void *data)
 {
     const UprofOptions *options = data;
 
-    return uprof_exit_of_code(uprof_push_say_results(results, options->quiet));
+    return uprof_exit_of_code(
+        uprof_error_merge(uprof_push_say_results(results, options->quiet), code));
 }
 
 /* Adds the files of a stored round to @requests. Returns: (nullable): %NULL without --push */
@@ -350,6 +351,10 @@ uprof_record_run(UprofOptions *options)
     settings.n_calls = G_N_ELEMENTS(calls);
     const UprofErrorCode code = uprof_record_domains(&settings, &tally);
     const int status = uprof_child_wait(&shown.child);
-    const int pushed = push ? uprof_push_run_end(push) : UPROF_EXIT_OK;
+    int pushed = push ? uprof_push_run_end(push) : UPROF_EXIT_OK;
+    if (pushed < 0) {
+        uprof_say("virt-uprof: the process that sends the run has died");
+        pushed = UPROF_EXIT_FAILED;
+    }
     return status != 0 ? status : uprof_exit_worse(uprof_exit_of_run(&tally, code), pushed);
 }

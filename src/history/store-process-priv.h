@@ -39,7 +39,8 @@ typedef struct {
     /* (nullable): called with @shown after uprof_store_process_show_day() in the process */
     void (*show_day)(const UprofStoreFolder *folder, int64_t day_s, unsigned n_slices, void *data);
     const UprofStoreFolder *shown;
-    void *data; /* passed to @show_day */
+    void *data;       /* passed to @show_day */
+    unsigned time_ms; /* the longest time of the job; 0: as UprofConfinedJob */
 } UprofStoreReaction;
 
 /**

@@ -440,6 +440,8 @@ uprof_store_process_run(UprofStoreProcess *process, guint job, const UprofStoreR
         .begin = { &job, sizeof(job) },
         .answer = answer_message,
         .data = &served,
+        .silence_ms = reaction->time_ms,
+        .time_ms = reaction->time_ms,
     };
     GError *failure = NULL;
     const int status = uprof_confined_job_run(process->spawner, &confined, &failure);

@@ -8,6 +8,8 @@
 
 #include <string.h>
 
+enum { ROUND_MS = 60 * 1000 }; /* for reading a round */
+
 struct _UprofStoredRounds {
     const UprofCatalog *catalog; /* borrowed */
     GArray *list;                /* of UprofStoredRound */
@@ -83,17 +85,26 @@ uprof_stored_rounds_list(const UprofStoredRounds *rounds)
     return rounds->list;
 }
 
-/* See uprof_text_file_name(), which makes the names of folders. */
+/* See uprof_text_file_name(), which makes the names of folders. A cut name has a "~". */
+char *
+uprof_stored_rounds_folder_name(const UprofStoredRound *round)
+{
+    g_autoptr(GBytes) bytes =
+        strchr(round->folder, '~') ? NULL : g_uri_unescape_bytes(round->folder, -1, NULL, NULL);
+    gsize len = 0;
+    const char *raw = bytes ? g_bytes_get_data(bytes, &len) : NULL;
+
+    return len > 0 ? g_strndup(raw, len) : NULL;
+}
+
 char *
 uprof_stored_rounds_name(const UprofStoredRound *round, const UprofRun *run)
 {
     const char *known = run->domain ? run->domain : "";
-    g_autoptr(GBytes) bytes = g_uri_unescape_bytes(round->folder, -1, NULL, NULL);
-    gsize len = 0;
-    const char *raw = bytes ? g_bytes_get_data(bytes, &len) : NULL;
-    g_autofree char *shown = uprof_text_quote_slice((UprofSlice){ raw, len });
+    g_autofree char *name = uprof_stored_rounds_folder_name(round);
+    g_autofree char *shown = uprof_text_quote(name ? name : "");
 
-    return len > 0 && strcmp(shown, known) == 0 ? g_strndup(raw, len) : g_strdup(known);
+    return name && strcmp(shown, known) == 0 ? g_steal_pointer(&name) : g_strdup(known);
 }
 
 /* ---- In a process ---- */
@@ -198,7 +209,7 @@ fail_round(GError **error, UprofRoundState state, const GByteArray *content)
 UprofRoundState
 uprof_stored_rounds_read(UprofStoredRounds *rounds, guint i, GByteArray *content, GError **error)
 {
-    const UprofStoreReaction reaction = { 0 };
+    const UprofStoreReaction reaction = { .time_ms = ROUND_MS };
     g_autoptr(GByteArray) reply = uprof_store_process_run(rounds->process, i, &reaction, error);
     ReplyHead head;
 

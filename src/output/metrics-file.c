@@ -38,8 +38,9 @@ static const struct {
                                "Profiles that became too old before they were sent." },
     [UPROF_METRIC_WAITING] = { "virt_uprof_waiting_profiles", "destination", "gauge",
                                "Profiles that the destination does not have yet." },
-    [UPROF_METRIC_LAG] = { "virt_uprof_push_lag_seconds", "destination", "gauge",
-                           "Age of the oldest profile that the destination does not have yet." },
+    [UPROF_METRIC_OLDEST] = { "virt_uprof_oldest_waiting_timestamp_seconds", "destination", "gauge",
+                              "Time of the oldest profile that the destination does not have yet; "
+                              "0: none." },
 };
 
 struct _UprofMetrics {
@@ -186,6 +187,35 @@ uprof_metrics_forget(UprofMetrics *metrics, int64_t before_s)
             *(const uint64_t *)value < (uint64_t)MAX(before_s, 0))
             g_hash_table_add(labels, g_strdup(strchr(key, '{')));
     g_hash_table_foreach_remove(metrics->values, is_forgotten, labels);
+}
+
+typedef struct {
+    GHashTable *labels; /* set of char: the labels to keep */
+    const char *begin;  /* of each label of that kind */
+} Keeping;
+
+static gboolean
+is_of_other(gpointer key, gpointer value, gpointer data)
+{
+    const Keeping *keeping = data;
+    const char *label = strchr(key, '{');
+
+    return label && g_str_has_prefix(label, keeping->begin) &&
+           !g_hash_table_contains(keeping->labels, label);
+}
+
+void
+uprof_metrics_keep(UprofMetrics *metrics, UprofMetric metric, const GPtrArray *names)
+{
+    g_autoptr(GHashTable) labels = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, NULL);
+    g_autofree char *begin = g_strdup_printf("{%s=\"", table[metric].label);
+    Keeping keeping = { labels, begin };
+
+    for (guint i = 0; i < names->len; i++) {
+        g_autofree char *key = make_key(metric, g_ptr_array_index(names, i));
+        g_hash_table_add(labels, g_strdup(strchr(key, '{')));
+    }
+    g_hash_table_foreach_remove(metrics->values, is_of_other, &keeping);
 }
 
 static int

@@ -7,5 +7,4 @@
 enum {
     UPROF_CONFIG_VALUE_BYTES_MAX = 64 * 1024,
     UPROF_CONFIG_DESTINATIONS_MAX = 32,
-    UPROF_CONFIG_LABELS_MAX = 20, /* of a destination */
 };

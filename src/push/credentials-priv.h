@@ -1,10 +1,20 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * credentials-priv.h - the header of requests, with what proves who sends them
+ * credentials-priv.h - the lines of the header of requests: tenant and credentials
+ *
+ * The memory of secrets is overwritten before it is freed, because a process that is forked later
+ * reads hostile profiles.
  */
 #pragma once
 
 #include "uprof/destination.h"
+
+/** UprofSecret: a text for g_auto(), which wipes it */
+typedef char *UprofSecret;
+
+/** uprof_credentials_wipe: overwrites a text, and frees it; @secret: (nullable) */
+void uprof_credentials_wipe(char *secret);
+G_DEFINE_AUTO_CLEANUP_FREE_FUNC(UprofSecret, uprof_credentials_wipe, NULL)
 
 /**
  * uprof_credentials_header:

@@ -35,7 +35,7 @@ check_file(int fd, const char *path, bool is_secret, GError **error)
                          "belongs to somebody else, or may be written by others");
     if (is_secret && (info.st_mode & (S_IRWXG | S_IRWXO)) != 0)
         return fail_file(error, UPROF_ERROR_DENIED, path,
-                         "may be read by others; run: chmod 600 on it");
+                         "may be read by others; take that right away: chmod 600");
     return true;
 }
 
@@ -56,35 +56,45 @@ uprof_credentials_open(const char *path, bool is_secret, GError **error)
     return -1;
 }
 
+void
+uprof_credentials_wipe(char *secret)
+{
+    if (secret)
+        explicit_bzero(secret, strlen(secret));
+    g_free(secret);
+}
+
+/* Checks the content of a file, and cuts the line break at its end. */
+static bool
+check_secret(char *secret, size_t len, const char *path, GError **error)
+{
+    if (strlen(secret) != len || len > SECRET_BYTES_MAX)
+        return fail_file(error, UPROF_ERROR_BAD_DATA, path,
+                         len > SECRET_BYTES_MAX ? "is too long" : "has a NUL byte");
+    while (len > 0 && strchr("\r\n", secret[len - 1]))
+        secret[--len] = '\0';
+    for (size_t i = 0; i < len; i++)
+        if ((unsigned char)secret[i] < ' ' || secret[i] == 0x7f)
+            return fail_file(error, UPROF_ERROR_BAD_DATA, path,
+                             "has a line break or another control character in its middle");
+    return len > 0 || fail_file(error, UPROF_ERROR_BAD_DATA, path, "is empty");
+}
+
 /* Returns: (transfer full) (nullable): the content of the file, without a line break at its end */
 static char *
 read_secret(const char *path, GError **error)
 {
-    g_autoptr(GByteArray) bytes = g_byte_array_new();
+    g_auto(UprofSecret) secret = g_malloc0(SECRET_BYTES_MAX + 2);
     const int fd = uprof_credentials_open(path, true, error);
 
     if (fd < 0)
         return NULL;
-    const bool ok = uprof_read_all(fd, SECRET_BYTES_MAX + 1, bytes);
+    const ssize_t n = uprof_read_at(fd, 0, secret, SECRET_BYTES_MAX + 1);
     const int reason = errno;
     close(fd);
-    if (!ok || bytes->len > SECRET_BYTES_MAX) {
-        fail_file(error, UPROF_ERROR_FAILED, path, ok ? "is too long" : g_strerror(reason));
-        return NULL;
-    }
-    while (bytes->len > 0 && strchr("\r\n", bytes->data[bytes->len - 1]))
-        g_byte_array_set_size(bytes, bytes->len - 1);
-    for (guint i = 0; i < bytes->len; i++)
-        if (bytes->data[i] < ' ' || bytes->data[i] == 0x7f) {
-            fail_file(error, UPROF_ERROR_BAD_DATA, path,
-                      "has a line break or another control character in its middle");
-            return NULL;
-        }
-    if (bytes->len == 0) {
-        fail_file(error, UPROF_ERROR_BAD_DATA, path, "is empty");
-        return NULL;
-    }
-    return g_strndup((const char *)bytes->data, bytes->len);
+    if (n < 0)
+        fail_file(error, UPROF_ERROR_FAILED, path, g_strerror(reason));
+    return n >= 0 && check_secret(secret, (size_t)n, path, error) ? g_steal_pointer(&secret) : NULL;
 }
 
 /* Returns: (transfer full) (nullable): the line of the header; %NULL without an error: none */
@@ -93,21 +103,27 @@ make_authorization(const UprofDestination *destination, GError **error)
 {
     const char *path =
         destination->token_file ? destination->token_file : destination->password_file;
-    g_autofree char *secret = path ? read_secret(path, error) : NULL;
+    g_auto(UprofSecret) secret = path ? read_secret(path, error) : NULL;
 
     if (!secret)
         return NULL;
     if (destination->token_file)
         return g_strconcat("Authorization: Bearer ", secret, NULL);
-    g_autofree char *both = g_strconcat(destination->user, ":", secret, NULL);
-    g_autofree char *encoded = g_base64_encode((const guchar *)both, strlen(both));
+    g_auto(UprofSecret) both = g_strconcat(destination->user, ":", secret, NULL);
+    g_auto(UprofSecret) encoded = g_base64_encode((const guchar *)both, strlen(both));
     return g_strconcat("Authorization: Basic ", encoded, NULL);
+}
+
+static void
+free_line(gpointer line)
+{
+    uprof_credentials_wipe(line);
 }
 
 GPtrArray *
 uprof_credentials_header(const UprofDestination *destination, GError **error)
 {
-    g_autoptr(GPtrArray) lines = g_ptr_array_new_with_free_func(g_free);
+    g_autoptr(GPtrArray) lines = g_ptr_array_new_with_free_func(free_line);
     g_autoptr(GError) failure = NULL;
     char *authorization = make_authorization(destination, &failure);
 

@@ -20,6 +20,7 @@ typedef struct {
     UprofPushVerdict verdict;
     unsigned status;  /* of HTTP; 0: none */
     unsigned retry_s; /* that the engine asks to wait; 0: it does not say */
+    bool is_json;     /* the content is a JSON object */
     int64_t date_s;   /* the engine's time, since 1970; 0: it does not say */
     char *words;      /* owned: what the engine says, or why there is no answer; safe to print */
 } UprofPushAnswer;

@@ -7,37 +7,44 @@
 
 enum { WORDS_SHOWN_MAX = 200 };
 
-/* The states of HTTP are those of RFC 9110; Connect, of Pyroscope, maps its codes to them. */
+/*
+ * The states of HTTP are those of RFC 9110; Connect, of Pyroscope, maps its codes to them. Engines
+ * describe an error as a JSON object. Another text comes from a server in front of the engine, or
+ * from one that is no engine, and says nothing about the profile.
+ */
 static UprofPushVerdict
 judge_status(unsigned status, bool is_json)
 {
-    if (status / 100 == 2)
-        return is_json ? UPROF_VERDICT_SENT : UPROF_VERDICT_LEAVE;
     switch (status) {
     case 401:
     case 403:
     case 404:
     case 405:
+    case 407:
+    case 421:
+    case 426:
         return UPROF_VERDICT_LEAVE;
     case 408:
     case 425:
     case 429:
+    case 499: /* Connect: canceled */
         return UPROF_VERDICT_AGAIN;
+    case 413: /* servers in front of the engine limit the size, too */
+        return UPROF_VERDICT_REFUSED;
     default:
-        return status / 100 == 4   ? UPROF_VERDICT_REFUSED
-               : status / 100 == 5 ? UPROF_VERDICT_AGAIN
-                                   : UPROF_VERDICT_LEAVE;
+        break;
     }
+    if (status / 100 == 5)
+        return UPROF_VERDICT_AGAIN;
+    if (!is_json || (status / 100 != 2 && status / 100 != 4))
+        return UPROF_VERDICT_LEAVE;
+    return status / 100 == 2 ? UPROF_VERDICT_SENT : UPROF_VERDICT_REFUSED;
 }
 
 /* Returns: (nullable): what the administrator can do about an answer that ends the push */
 static const char *
 find_advice(unsigned status)
 {
-    if (status / 100 == 2)
-        return "the answer is not that of an engine; check the url";
-    if (status / 100 == 3)
-        return "redirects are not followed; use the url to which the server redirects";
     switch (status) {
     case 401:
     case 403:
@@ -45,9 +52,16 @@ find_advice(unsigned status)
     case 404:
     case 405:
         return "check the url and the type";
+    case 407:
+        return "a proxy wants credentials; see http_proxy in the environment";
+    case 426:
+        return "the server wants another protocol; check the url";
     default:
-        return NULL;
+        break;
     }
+    return status / 100 == 3
+               ? "redirects are not followed; use the url to which the server redirects"
+               : "the answer is not that of an engine; check the url";
 }
 
 static void
@@ -59,6 +73,7 @@ read_status(const UprofPushAnswerHead *head, UprofSlice words, UprofPushAnswer *
     answer->status = head->status;
     answer->retry_s = head->retry_s;
     answer->date_s = head->date_s;
+    answer->is_json = head->is_json == 1;
     answer->verdict = judge_status(head->status, head->is_json == 1);
     const char *advice = answer->verdict == UPROF_VERDICT_LEAVE ? find_advice(head->status) : NULL;
     answer->words = g_strconcat(shown, advice && shown[0] ? "; " : "", advice, NULL);

@@ -94,23 +94,22 @@ receive_answer(UprofPushClient *client, UprofPushAnswer *answer)
     return true;
 }
 
+/* The URL and the lines, each with a NUL at its end, in one message */
 static bool
 send_begin(UprofPushClient *client)
 {
-    g_autoptr(GByteArray) texts = g_byte_array_new();
-
-    g_byte_array_append(texts, (const guint8 *)client->url, (guint)strlen(client->url) + 1);
-    for (guint i = 0; i < client->lines->len; i++) {
-        const char *line = g_ptr_array_index(client->lines, i);
-        g_byte_array_append(texts, (const guint8 *)line, (guint)strlen(line) + 1);
-    }
-    const UprofSlice parts[] = {
+    UprofSlice parts[UPROF_CHANNEL_PARTS_MAX] = {
         { &client->begin, sizeof(client->begin) },
-        { texts->data, texts->len },
+        { client->url, strlen(client->url) + 1 },
     };
-    return texts->len <= UPROF_PUSH_TEXT_BYTES_MAX &&
-           uprof_channel_send(client->channel, UPROF_PUSH_BEGIN, parts, G_N_ELEMENTS(parts),
-                              client->files, client->n_files);
+    unsigned n = 2;
+
+    for (guint i = 0; i < client->lines->len && n < G_N_ELEMENTS(parts); i++) {
+        const char *line = g_ptr_array_index(client->lines, i);
+        parts[n++] = (UprofSlice){ line, strlen(line) + 1 };
+    }
+    return uprof_channel_send(client->channel, UPROF_PUSH_BEGIN, parts, n, client->files,
+                              client->n_files);
 }
 
 /* The helper reads its files from their beginning, also when it is started again. */
@@ -133,7 +132,7 @@ start_helper(UprofPushClient *client, GError **error)
     if (!start_process(client, error))
         return false;
     const bool is_alive = send_begin(client) && receive_answer(client, &answer);
-    if (is_alive && (!answer.words || !answer.words[0]))
+    if (is_alive && answer.verdict == UPROF_VERDICT_SENT)
         return true;
     end_helper(client);
     g_set_error(error, UPROF_ERROR, UPROF_ERROR_FAILED, "'%s' has failed: %s", client->program,

@@ -2,8 +2,8 @@
 /*
  * push-helper - sends requests to one engine; see push-message-priv.h
  *
- * The program starts it as root. It gives up root before it connects. It reads no file but the
- * descriptors that it gets, and those of libcurl and of the resolver.
+ * The program starts it as root. It gives up root before it connects, and ends when the program
+ * ends. It opens no file itself; libcurl and the resolver open theirs.
  */
 #include "push-message-priv.h"
 
@@ -15,6 +15,7 @@
 
 #include <curl/curl.h>
 #include <errno.h>
+#include <poll.h>
 #include <signal.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -31,7 +32,7 @@ enum {
     CPU_MAX_S = 600,
 };
 
-/* What the engine has sent. */
+/* The content of an answer. */
 typedef struct {
     GByteArray *bytes; /* owned */
     bool is_cut;       /* the rest was refused, because it is too long */
@@ -114,7 +115,8 @@ set_files(Client *client, const UprofPushBegin *begin, const UprofMessage *messa
         if (n >= message->n_fds || !set_file(client, files[i].option, message->fds[n++]))
             return false;
     }
-    return true;
+    /* authorities that are given replace those of the host, also those in its folder */
+    return !begin->has_ca || curl_easy_setopt(client->curl, CURLOPT_CAPATH, NULL) == CURLE_OK;
 }
 
 static size_t
@@ -128,6 +130,15 @@ take_content(char *bytes, size_t size, size_t n, void *data)
         return 0;
     g_byte_array_append(content->bytes, (const guint8 *)bytes, (guint)len);
     return len;
+}
+
+/* libcurl calls it now and then. Returns: not 0 to end a request that nobody waits for any more */
+static int
+check_program(void *data, curl_off_t all, curl_off_t now, curl_off_t all_up, curl_off_t now_up)
+{
+    struct pollfd program = { .fd = CHANNEL };
+
+    return poll(&program, 1, 0) > 0 && (program.revents & (POLLHUP | POLLERR)) != 0;
 }
 
 static bool
@@ -146,6 +157,8 @@ set_options(Client *client, const char *url, uint32_t timeout_s)
            curl_easy_setopt(curl, CURLOPT_POST, 1L) == CURLE_OK &&
            curl_easy_setopt(curl, CURLOPT_HTTPHEADER, client->lines) == CURLE_OK &&
            curl_easy_setopt(curl, CURLOPT_ERRORBUFFER, client->why) == CURLE_OK &&
+           curl_easy_setopt(curl, CURLOPT_NOPROGRESS, 0L) == CURLE_OK &&
+           curl_easy_setopt(curl, CURLOPT_XFERINFOFUNCTION, check_program) == CURLE_OK &&
            curl_easy_setopt(curl, CURLOPT_WRITEFUNCTION, take_content) == CURLE_OK &&
            curl_easy_setopt(curl, CURLOPT_WRITEDATA, &client->content) == CURLE_OK;
 }
@@ -289,6 +302,9 @@ serve_request(Client *client)
 int
 main(void)
 {
+    static const UprofPushAnswerHead ready = { .kind = UPROF_PUSH_ANSWERED,
+                                               .status = 200,
+                                               .is_json = 1 };
     static Client client;
     g_autoptr(GError) error = NULL;
 
@@ -297,12 +313,16 @@ main(void)
         return 1;
     }
     client.content.bytes = g_byte_array_new();
-    if (!limit_process() || curl_global_init(CURL_GLOBAL_DEFAULT) != CURLE_OK ||
-        !begin_client(&client)) {
+    if (!limit_process() || curl_global_init(CURL_GLOBAL_DEFAULT) != CURLE_OK) {
         send_failure(UPROF_PUSH_IMPOSSIBLE, "libcurl cannot be prepared");
         return 1;
     }
-    send_answer(&(UprofPushAnswerHead){ .kind = UPROF_PUSH_ANSWERED }, "", 0);
+    if (!begin_client(&client)) {
+        send_failure(UPROF_PUSH_IMPOSSIBLE,
+                     "libcurl does not take the url, or a certificate or key (up to 4 MiB)");
+        return 1;
+    }
+    send_answer(&ready, "", 0);
     while (serve_request(&client))
         ;
     curl_easy_cleanup(client.curl);

@@ -16,8 +16,6 @@ typedef struct {
 /**
  * uprof_push_lag_measure: reads the lists of rounds, and of what the destination has
  *
- * Rounds of domains that the destination does not get count until the next push.
- *
  * Returns: false with an error
  */
 bool uprof_push_lag_measure(UprofStore *store, const UprofDestination *destination,

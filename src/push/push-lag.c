@@ -2,6 +2,7 @@
 #include "push-lag-priv.h"
 
 #include "push-log-priv.h"
+#include "request-body-priv.h"
 #include "uprof/clock.h"
 #include "uprof/stored-rounds.h"
 
@@ -9,9 +10,10 @@ static void
 count_round(UprofPushLag *lag, const UprofStoredRound *round, UprofPushState state,
             int64_t oldest_s)
 {
-    if (state == UPROF_PUSH_REFUSED || state == UPROF_PUSH_DAMAGED)
+    if (state == UPROF_PUSH_STATE_REFUSED || state == UPROF_PUSH_STATE_DAMAGED)
         lag->n_refused++;
-    if ((state != UPROF_PUSH_NEW && state != UPROF_PUSH_LATER) || round->start_s < oldest_s)
+    if ((state != UPROF_PUSH_STATE_NEW && state != UPROF_PUSH_STATE_LATER) ||
+        round->start_s < oldest_s)
         return;
     if (lag->n_waiting++ == 0)
         lag->oldest_s = round->start_s;
@@ -29,13 +31,14 @@ uprof_push_lag_measure(UprofStore *store, const UprofDestination *destination, U
     *lag = (UprofPushLag){ 0 };
     if (!log)
         return false;
-    const int64_t oldest_s = MAX(taken_s, uprof_push_log_begin(log, taken_s, NULL));
+    const int64_t oldest_s = taken_s;
     g_autoptr(UprofCatalog) catalog = uprof_catalog_new(store, NULL, &code);
     g_autoptr(UprofStoredRounds) rounds = uprof_stored_rounds_new(catalog);
     const GArray *list = uprof_stored_rounds_list(rounds);
     for (guint i = 0; i < list->len; i++) {
         const UprofStoredRound *round = &g_array_index(list, UprofStoredRound, i);
-        count_round(lag, round, uprof_push_log_state(log, round->stem, NULL), oldest_s);
+        if (uprof_request_may_want(round, destination))
+            count_round(lag, round, uprof_push_log_state(log, round->stem, NULL), oldest_s);
     }
     return true;
 }

@@ -19,13 +19,13 @@
 
 /** UprofPushState: what is known of a round */
 typedef enum {
-    UPROF_PUSH_NEW,      /* no line */
-    UPROF_PUSH_SENT,     /* the engine has it */
-    UPROF_PUSH_REFUSED,  /* the engine does not want it */
-    UPROF_PUSH_TOO_OLD,  /* the engine does not take it any more */
-    UPROF_PUSH_DAMAGED,  /* its files cannot be read */
-    UPROF_PUSH_UNWANTED, /* the destination is not for its domain */
-    UPROF_PUSH_LATER,    /* the engine could not take it yet */
+    UPROF_PUSH_STATE_NEW,      /* no line */
+    UPROF_PUSH_STATE_SENT,     /* the engine has it */
+    UPROF_PUSH_STATE_REFUSED,  /* the engine does not want it */
+    UPROF_PUSH_STATE_TOO_OLD,  /* the engine does not take it any more */
+    UPROF_PUSH_STATE_DAMAGED,  /* its files cannot be read */
+    UPROF_PUSH_STATE_UNWANTED, /* the destination is not for its domain */
+    UPROF_PUSH_STATE_LATER,    /* the engine could not take it yet */
 } UprofPushState;
 
 typedef struct _UprofPushLog UprofPushLog;

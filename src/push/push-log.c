@@ -21,13 +21,13 @@ enum {
 };
 
 static const char *const state_words[] = {
-    [UPROF_PUSH_NEW] = "",
-    [UPROF_PUSH_SENT] = "sent",
-    [UPROF_PUSH_REFUSED] = "refused",
-    [UPROF_PUSH_TOO_OLD] = "too-old",
-    [UPROF_PUSH_DAMAGED] = "damaged",
-    [UPROF_PUSH_UNWANTED] = "unwanted",
-    [UPROF_PUSH_LATER] = "later",
+    [UPROF_PUSH_STATE_NEW] = "",
+    [UPROF_PUSH_STATE_SENT] = "sent",
+    [UPROF_PUSH_STATE_REFUSED] = "refused",
+    [UPROF_PUSH_STATE_TOO_OLD] = "too-old",
+    [UPROF_PUSH_STATE_DAMAGED] = "damaged",
+    [UPROF_PUSH_STATE_UNWANTED] = "unwanted",
+    [UPROF_PUSH_STATE_LATER] = "later",
 };
 
 #define SINCE "- since "
@@ -75,10 +75,10 @@ free_round(gpointer data)
 static UprofPushState
 find_state(const char *word, size_t len)
 {
-    for (size_t i = UPROF_PUSH_NEW + 1; i < G_N_ELEMENTS(state_words); i++)
+    for (size_t i = UPROF_PUSH_STATE_NEW + 1; i < G_N_ELEMENTS(state_words); i++)
         if (strlen(state_words[i]) == len && memcmp(word, state_words[i], len) == 0)
             return (UprofPushState)i;
-    return UPROF_PUSH_NEW;
+    return UPROF_PUSH_STATE_NEW;
 }
 
 /* @line: (transfer full) */
@@ -93,7 +93,7 @@ keep_line(UprofPushLog *log, const char *stem, UprofPushState state, char *line)
         g_hash_table_insert(log->rounds, g_strdup(stem), round);
     }
     round->state = state;
-    round->n_later += state == UPROF_PUSH_LATER ? 1 : 0;
+    round->n_later += state == UPROF_PUSH_STATE_LATER ? 1 : 0;
     g_free(round->line);
     round->line = line;
 }
@@ -108,7 +108,7 @@ take_line(UprofPushLog *log, const char *line, size_t len)
     const size_t rest = blank ? len - stem_len - 1 : 0;
     const char *end = rest > 0 ? memchr(word, ' ', rest) : NULL;
     const UprofPushState state =
-        rest > 0 ? find_state(word, end ? (size_t)(end - word) : rest) : UPROF_PUSH_NEW;
+        rest > 0 ? find_state(word, end ? (size_t)(end - word) : rest) : UPROF_PUSH_STATE_NEW;
 
     if (len > strlen(SINCE) && memcmp(line, SINCE, strlen(SINCE)) == 0) {
         uint64_t since_s;
@@ -117,7 +117,7 @@ take_line(UprofPushLog *log, const char *line, size_t len)
             log->since_s = (int64_t)since_s;
         return;
     }
-    if (stem_len == 0 || state == UPROF_PUSH_NEW)
+    if (stem_len == 0 || state == UPROF_PUSH_STATE_NEW)
         return;
     g_autofree char *stem = g_strndup(line, stem_len);
     keep_line(log, stem, state, g_strndup(line, len));
@@ -229,7 +229,7 @@ uprof_push_log_state(const UprofPushLog *log, const char *stem, unsigned *n_late
 
     if (n_later)
         *n_later = round ? round->n_later : 0;
-    return round ? round->state : UPROF_PUSH_NEW;
+    return round ? round->state : UPROF_PUSH_STATE_NEW;
 }
 
 static bool

@@ -36,8 +36,9 @@ judge_answer(const UprofDestination *destination, const UprofPushAnswer *answer,
     g_autofree char *words = uprof_push_answer_describe(answer);
     g_autofree char *skew = describe_skew(answer->date_s);
     /* an engine may call a request without a profile its own fault */
-    const bool is_reached = answer->verdict == UPROF_VERDICT_SENT ||
-                            answer->verdict == UPROF_VERDICT_REFUSED || answer->status == 500;
+    const bool is_reached =
+        answer->is_json && (answer->verdict == UPROF_VERDICT_SENT ||
+                            answer->verdict == UPROF_VERDICT_REFUSED || answer->status == 500);
 
     if (!is_reached) {
         *text = g_strdup_printf("%s: %s", destination->url, words);

@@ -17,9 +17,11 @@ enum {
     TRIES_MAX = 4,         /* for a round, in one run */
     DELAY_MS = 500,        /* before the second try; it doubles */
     RETRY_S_MAX = 30,      /* that an engine can ask to wait */
-    RUN_S = 300,           /* for a destination; other rounds are left for the next run */
+    RUN_S = 180,           /* for a destination; other rounds are left for the next run */
     FAILED_IN_ROW_MAX = 3, /* rounds; then the engine is down */
-    RUNS_MAX = 10,         /* in which a round is put off; then it is refused */
+    /* rounds, before the first one that it takes; then the destination is not set up well */
+    REFUSED_FIRST_MAX = 10,
+    RUNS_MAX = 10, /* in which the engine puts off a round, but not others; then it is refused */
 };
 
 /* The push to one destination. All pointers are borrowed. */
@@ -31,6 +33,7 @@ typedef struct {
     UprofPushClient *client;
     UprofPushResult *result;
     GArray *queue;     /* of Waiting */
+    GArray *put_off;   /* of PutOff */
     uint64_t until_ns; /* when to begin with no other round */
     uint64_t next_ns;  /* when the rate permits the next request */
     unsigned n_failed; /* rounds in a row that could not be sent */
@@ -41,6 +44,12 @@ typedef struct {
     guint index; /* in the list of rounds */
     unsigned n_later;
 } Waiting;
+
+/* A round that the engine could not take. */
+typedef struct {
+    Waiting waiting;
+    char *why; /* owned */
+} PutOff;
 
 static const UprofStoredRound *
 round_at(const Push *push, guint i)
@@ -98,31 +107,38 @@ queue_round(Push *push, guint i, int64_t since_s, int64_t oldest_s)
     Waiting waiting = { .index = i };
     const UprofPushState state = uprof_push_log_state(push->log, round->stem, &waiting.n_later);
 
-    if ((state != UPROF_PUSH_NEW && state != UPROF_PUSH_LATER) || round->start_s < since_s)
+    if ((state != UPROF_PUSH_STATE_NEW && state != UPROF_PUSH_STATE_LATER) ||
+        round->start_s < since_s || !uprof_request_may_want(round, push->destination))
         return;
     if (round->start_s >= oldest_s) {
         g_array_append_val(push->queue, waiting);
         return;
     }
     push->result->n_too_old++;
-    note_state(push, i, UPROF_PUSH_TOO_OLD, NULL);
+    note_state(push, i, UPROF_PUSH_STATE_TOO_OLD, NULL);
 }
 
 static void
 fill_queue(Push *push)
 {
+    const UprofPushSettings *settings = push->settings;
     const GArray *list = uprof_stored_rounds_list(push->rounds);
     const int64_t age_s = (int64_t)(push->destination->max_age_ns / UPROF_NS_PER_S);
-    const int64_t oldest_s = uprof_clock_utc_s() - age_s;
+    const int64_t oldest_s = settings->is_of_run ? 0 : uprof_clock_utc_s() - age_s;
     g_autoptr(GError) error = NULL;
-    const int64_t begun_s = uprof_push_log_begin(push->log, oldest_s, &error);
-    const int64_t since_s = push->settings->since_s > 0 ? push->settings->since_s : begun_s;
+    /* it may be later only if the clock was ahead at the first push */
+    const int64_t begun_s = MIN(uprof_push_log_begin(push->log, oldest_s, &error), oldest_s);
+    const int64_t since_s = settings->since_s > 0 ? settings->since_s : begun_s;
 
     if (error)
         set_error(push->result, error);
     for (guint i = 0; i < list->len; i++)
         queue_round(push, i, since_s, oldest_s);
     g_array_sort(push->queue, compare_waiting);
+    if (push->result->n_too_old > 0)
+        uprof_notice(settings->notices, UPROF_NOTICE_WARNING,
+                     "%s: rounds that became too old (maxAge) before they could be sent: %u",
+                     push->destination->name, push->result->n_too_old);
 }
 
 static void
@@ -164,8 +180,7 @@ keep_rate(Push *push, size_t bytes)
 
     if (rate == 0)
         return;
-    if (push->next_ns > now_ns)
-        uprof_clock_sleep_until(push->next_ns);
+    uprof_clock_sleep_until(MIN(push->next_ns, push->until_ns));
     push->next_ns =
         MAX(push->next_ns, now_ns) + (uint64_t)((double)bytes / (double)rate * UPROF_NS_PER_S);
 }
@@ -203,17 +218,56 @@ refuse_round(Push *push, guint i, UprofPushState state, const char *why)
     note_state(push, i, state, why);
 }
 
+/* @why: safe to print */
 static void
-leave_round(Push *push, const Waiting *waiting, const char *why)
+leave_round(Push *push, const char *why)
 {
-    if (waiting->n_later + 1 >= RUNS_MAX) {
-        refuse_round(push, waiting->index, UPROF_PUSH_REFUSED, why);
-        return;
-    }
     push->result->n_left++;
     if (!push->result->why_left)
         push->result->why_left = g_strdup(why);
-    note_state(push, waiting->index, UPROF_PUSH_LATER, why);
+}
+
+/*
+ * Leaves a round for the next run. @is_of_round: the engine, or the file, is the reason, and not
+ * the connection
+ */
+static void
+put_round_off(Push *push, const Waiting *waiting, const char *why, bool is_of_round)
+{
+    const PutOff put_off = { *waiting, g_strdup(why) };
+
+    leave_round(push, why);
+    if (is_of_round)
+        g_array_append_val(push->put_off, put_off);
+    else
+        g_free(put_off.why);
+}
+
+static void
+clear_put_off(gpointer data)
+{
+    g_free(((PutOff *)data)->why);
+}
+
+/*
+ * Counts how often a round was put off, so that it comes last in the next run, and is refused in
+ * the end. An engine that takes no other round is to blame itself.
+ */
+static void
+note_put_off(Push *push)
+{
+    const bool works = push->result->n_sent > 0;
+
+    for (guint i = 0; i < push->put_off->len; i++) {
+        const PutOff *put_off = &g_array_index(push->put_off, PutOff, i);
+        const Waiting *waiting = &put_off->waiting;
+        if (works && waiting->n_later + 1 >= RUNS_MAX) {
+            push->result->n_left--;
+            refuse_round(push, waiting->index, UPROF_PUSH_STATE_REFUSED, put_off->why);
+        } else if (works) {
+            note_state(push, waiting->index, UPROF_PUSH_STATE_LATER, put_off->why);
+        }
+    }
 }
 
 static void
@@ -229,14 +283,14 @@ send_body(Push *push, const Waiting *waiting, UprofSlice body)
     case UPROF_VERDICT_SENT:
         push->result->n_sent++;
         push->result->bytes_sent += body.len;
-        note_state(push, waiting->index, UPROF_PUSH_SENT, NULL);
+        note_state(push, waiting->index, UPROF_PUSH_STATE_SENT, NULL);
         break;
     case UPROF_VERDICT_REFUSED:
-        refuse_round(push, waiting->index, UPROF_PUSH_REFUSED, words);
+        refuse_round(push, waiting->index, UPROF_PUSH_STATE_REFUSED, words);
         break;
     case UPROF_VERDICT_AGAIN:
         push->n_failed++;
-        leave_round(push, waiting, words);
+        put_round_off(push, waiting, words, answer.status > 0);
         break;
     case UPROF_VERDICT_LEAVE:
         push->result->n_left++;
@@ -267,18 +321,20 @@ push_round(Push *push, const Waiting *waiting)
     case UPROF_ROUND_UNWANTED:
         /* words of the command line say nothing about the next run */
         if (push->settings->words->len == 0)
-            note_state(push, waiting->index, UPROF_PUSH_UNWANTED, NULL);
+            note_state(push, waiting->index, UPROF_PUSH_STATE_UNWANTED, NULL);
         break;
     case UPROF_ROUND_GONE:
         break;
     case UPROF_ROUND_DAMAGED:
-        refuse_round(push, waiting->index, UPROF_PUSH_DAMAGED, error->message);
+        refuse_round(push, waiting->index, UPROF_PUSH_STATE_DAMAGED, error->message);
         break;
     case UPROF_ROUND_FAILED:
-        leave_round(push, waiting, error->message);
+        put_round_off(push, waiting, error->message, true);
         break;
     case UPROF_ROUND_READ:
-        if (push->settings->dry_run)
+        if (body->len == 0 && !push->settings->dry_run)
+            put_round_off(push, waiting, "the process that reads the files has sent nothing", true);
+        else if (push->settings->dry_run)
             show_round(push, waiting->index);
         else
             send_body(push, waiting, (UprofSlice){ body->data, body->len });
@@ -288,18 +344,29 @@ push_round(Push *push, const Waiting *waiting)
 
 /* ---- Destinations ---- */
 
+static bool
+may_go_on(Push *push)
+{
+    const UprofPushResult *result = push->result;
+
+    if (result->n_sent == 0 && result->n_refused >= REFUSED_FIRST_MAX)
+        stop_push(push, "it refuses everything; check the url and the type");
+    return !result->error && push->n_failed < FAILED_IN_ROW_MAX &&
+           MAX(uprof_clock_now_ns(), push->next_ns) < push->until_ns;
+}
+
 static void
 push_queue(Push *push)
 {
     guint i = 0;
 
     push->until_ns = uprof_clock_now_ns() + RUN_S * UPROF_NS_PER_S;
-    for (; i < push->queue->len && !push->result->error && push->n_failed < FAILED_IN_ROW_MAX &&
-           uprof_clock_now_ns() < push->until_ns;
-         i++)
+    for (; i < push->queue->len && may_go_on(push); i++)
         push_round(push, &g_array_index(push->queue, Waiting, i));
-    if (!push->settings->dry_run)
-        push->result->n_left += push->queue->len - i;
+    if (push->settings->dry_run)
+        return;
+    push->result->n_left += push->queue->len - i;
+    note_put_off(push);
 }
 
 /* The process that reads the store is forked while the program has no connection to the helper. */
@@ -315,11 +382,7 @@ start_push(Push *push, UprofRequestContext *context)
 
     if (push->queue->len == 0)
         return;
-    if (!uprof_stored_rounds_start(push->rounds, &work, &error)) {
-        set_error(push->result, error);
-        return;
-    }
-    if (!push->settings->dry_run)
+    if (uprof_stored_rounds_start(push->rounds, &work, &error) && !push->settings->dry_run)
         push->client =
             uprof_push_client_new(push->destination, uprof_request_path(push->destination), &error);
     if (error) {
@@ -336,6 +399,7 @@ push_to(const UprofPushSettings *settings, const UprofDestination *destination,
         UprofStoredRounds *rounds, UprofPushResult *result)
 {
     g_autoptr(GArray) queue = g_array_new(FALSE, FALSE, sizeof(Waiting));
+    g_autoptr(GArray) put_off = g_array_new(FALSE, FALSE, sizeof(PutOff));
     g_autoptr(GError) error = NULL;
     g_autoptr(UprofPushLog) log =
         uprof_push_log_open(settings->store, destination->file, !settings->dry_run, &error);
@@ -345,8 +409,10 @@ push_to(const UprofPushSettings *settings, const UprofDestination *destination,
         .words = settings->words,
         .is_dry = settings->dry_run,
     };
-    Push push = { settings, destination, rounds, log, .result = result, .queue = queue };
+    Push push = { settings,       destination,       rounds, log, .result = result,
+                  .queue = queue, .put_off = put_off };
 
+    g_array_set_clear_func(put_off, clear_put_off);
     if (!log) {
         set_error(result, error);
         return;
@@ -387,28 +453,41 @@ uprof_push_choose(const GPtrArray *known, const GPtrArray *targets, GError **err
     return g_steal_pointer(&chosen);
 }
 
+static void
+count_result(UprofMetrics *metrics, const UprofPushSettings *settings,
+             const UprofPushResult *result, const UprofDestination *destination)
+{
+    const char *name = result->name;
+    UprofPushLag lag;
+
+    uprof_metrics_add(metrics, UPROF_METRIC_PUSHED, name, result->n_sent);
+    uprof_metrics_add(metrics, UPROF_METRIC_PUSHED_BYTES, name, result->bytes_sent);
+    uprof_metrics_add(metrics, UPROF_METRIC_REFUSED, name, result->n_refused);
+    uprof_metrics_add(metrics, UPROF_METRIC_TOO_OLD, name, result->n_too_old);
+    if (!uprof_push_lag_measure(settings->store, destination, &lag, NULL))
+        return;
+    uprof_metrics_set(metrics, UPROF_METRIC_WAITING, name, lag.n_waiting);
+    uprof_metrics_set(metrics, UPROF_METRIC_OLDEST, name, (uint64_t)MAX(lag.oldest_s, 0));
+}
+
 /* A push does not fail because of its metrics. */
 static void
 save_metrics(const UprofPushSettings *settings, const GArray *results)
 {
     g_autoptr(UprofMetrics) metrics =
         uprof_metrics_load(settings->metrics_folder, "virt-uprof-push");
+    g_autoptr(GPtrArray) names = g_ptr_array_new();
     g_autoptr(GError) error = NULL;
-    UprofPushLag lag;
 
     for (guint i = 0; i < results->len; i++) {
         const UprofPushResult *result = &g_array_index(results, UprofPushResult, i);
-        uprof_metrics_add(metrics, UPROF_METRIC_PUSHED, result->name, result->n_sent);
-        uprof_metrics_add(metrics, UPROF_METRIC_PUSHED_BYTES, result->name, result->bytes_sent);
-        uprof_metrics_add(metrics, UPROF_METRIC_REFUSED, result->name, result->n_refused);
-        uprof_metrics_add(metrics, UPROF_METRIC_TOO_OLD, result->name, result->n_too_old);
-        if (!uprof_push_lag_measure(settings->store, settings->destinations->pdata[i], &lag, NULL))
-            continue;
-        uprof_metrics_set(metrics, UPROF_METRIC_WAITING, result->name, lag.n_waiting);
-        uprof_metrics_set(metrics, UPROF_METRIC_LAG, result->name,
-                          lag.n_waiting > 0 ? (uint64_t)MAX(uprof_clock_utc_s() - lag.oldest_s, 0)
-                                            : 0);
+        g_ptr_array_add(names, result->name);
+        /* the push that has the lock counts */
+        if (result->code != UPROF_ERROR_LOCKED)
+            count_result(metrics, settings, result, settings->destinations->pdata[i]);
     }
+    if (settings->are_all)
+        uprof_metrics_keep(metrics, UPROF_METRIC_PUSHED, names);
     if (!uprof_metrics_save(metrics, &error))
         uprof_notice_error(settings->notices, error);
 }
@@ -432,24 +511,41 @@ spread_start(const UprofPushSettings *settings)
         sleep_ms((uint64_t)(g_random_double() * (double)(settings->spread_ns / UPROF_NS_PER_MS)));
 }
 
+/* @code: (inout): an error of the store */
+static void
+push_all(const UprofPushSettings *settings, GArray *results, UprofErrorCode *code)
+{
+    g_autoptr(UprofCatalog) catalog = uprof_catalog_new(settings->store, settings->notices, code);
+    g_autoptr(UprofStoredRounds) rounds = uprof_stored_rounds_new(catalog);
+    const guint n = settings->destinations->len;
+    const guint first = n > 1 ? (guint)g_random_int_range(0, (gint32)n) : 0;
+
+    /* each comes first in some runs, so that one that takes long does not starve the others */
+    for (guint k = 0; k < n; k++) {
+        const guint i = (first + k) % n;
+        push_to(settings, g_ptr_array_index(settings->destinations, i), rounds,
+                &g_array_index(results, UprofPushResult, i));
+    }
+}
+
 GArray *
-uprof_push_rounds(const UprofPushSettings *settings)
+uprof_push_rounds(const UprofPushSettings *settings, UprofErrorCode *code)
 {
     GArray *results = g_array_new(FALSE, FALSE, sizeof(UprofPushResult));
-    g_autoptr(UprofStoredRounds) rounds = uprof_stored_rounds_new(settings->catalog);
 
-    spread_start(settings);
     g_array_set_clear_func(results, clear_result);
     for (guint i = 0; i < settings->destinations->len; i++) {
         const UprofDestination *destination = g_ptr_array_index(settings->destinations, i);
-        UprofPushResult result = {
+        const UprofPushResult result = {
             .name = g_strdup(destination->name),
             .url = g_strdup(destination->url),
             .type = uprof_destination_type_name(destination),
+            .is_of_run = settings->is_of_run,
         };
-        push_to(settings, destination, rounds, &result);
         g_array_append_val(results, result);
     }
+    spread_start(settings);
+    push_all(settings, results, code);
     if (settings->metrics_folder && settings->metrics_folder[0] && !settings->dry_run)
         save_metrics(settings, results);
     return results;
@@ -462,7 +558,8 @@ uprof_push_code(const GArray *results, bool dry_run)
 
     for (guint i = 0; i < results->len; i++) {
         const UprofPushResult *result = &g_array_index(results, UprofPushResult, i);
-        const bool is_complete = dry_run || (result->n_refused == 0 && result->n_left == 0);
+        const bool is_complete =
+            dry_run || (result->n_refused == 0 && result->n_left == 0 && result->n_too_old == 0);
         code = uprof_error_merge(code, result->error ? result->code
                                        : is_complete ? UPROF_ERROR_NONE
                                                      : UPROF_ERROR_FAILED);

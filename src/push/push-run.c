@@ -32,17 +32,16 @@ push_store(const UprofPushRunPlan *plan, UprofStore *store)
 {
     g_autoptr(GPtrArray) no_words = g_ptr_array_new();
     UprofErrorCode code = UPROF_ERROR_NONE;
-    g_autoptr(UprofCatalog) catalog = uprof_catalog_new(store, plan->notices, &code);
     const UprofPushSettings settings = {
         .store = store,
-        .catalog = catalog,
+        .is_of_run = true,
         .destinations = plan->destinations,
         .words = no_words,
         .notices = plan->notices,
     };
-    g_autoptr(GArray) results = uprof_push_rounds(&settings);
+    g_autoptr(GArray) results = uprof_push_rounds(&settings, &code);
 
-    return plan->show(results, plan->data);
+    return plan->show(results, code, plan->data);
 }
 
 /* Ctrl-C ends the run, and not the process that then sends what the run has. */
@@ -143,6 +142,10 @@ uprof_push_run_end(UprofPushRun *run)
 {
     int status;
 
+    /* a second signal ends the process, and this one removes the folder */
+    signal(SIGINT, SIG_IGN);
+    signal(SIGTERM, SIG_IGN);
+    signal(SIGHUP, SIG_IGN);
     /* a process that has died shows that below */
     G_GNUC_UNUSED const ssize_t n = write(run->go, "g", 1);
     close(run->go);

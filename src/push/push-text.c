@@ -35,7 +35,8 @@ uprof_push_describe(const UprofPushResult *result)
                 bytes);
     append_part(text, result->n_refused, "refused", NULL);
     append_part(text, result->n_too_old, "too old", NULL);
-    append_part(text, result->n_left, "left for the next run", result->why_left ? why : NULL);
+    append_part(text, result->n_left, result->is_of_run ? "not sent" : "left for the next run",
+                result->why_left ? why : NULL);
     if (result->error)
         g_string_append_printf(text, "%s%s", text->len > 0 ? "; " : "", result->error);
     return g_strconcat(result->name, ": ", text->len > 0 ? text->str : "nothing to send", NULL);

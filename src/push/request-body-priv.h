@@ -10,7 +10,7 @@
 #include "uprof/destination.h"
 #include "uprof/stored-rounds.h"
 
-/** UprofRequestContext: what bodies have beside the profile; all pointers are borrowed */
+/** UprofRequestContext: the parts of bodies beside the profile; all pointers are borrowed */
 typedef struct {
     const UprofDestination *destination;
     const char *host;       /* the name of this host; any bytes */
@@ -22,6 +22,12 @@ typedef struct {
  * uprof_request_path: Returns: the path below the URL of a destination, with '/' at its begin
  */
 const char *uprof_request_path(const UprofDestination *destination);
+
+/**
+ * uprof_request_may_want: does the destination get the domain, as far as the name of the folder
+ * tells?
+ */
+bool uprof_request_may_want(const UprofStoredRound *round, const UprofDestination *destination);
 
 /** uprof_request_wants: as in UprofRoundWork; @data: UprofRequestContext */
 bool uprof_request_wants(const UprofStoredRound *round, const UprofRun *run, void *data);

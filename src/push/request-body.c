@@ -206,6 +206,14 @@ uprof_request_path(const UprofDestination *destination)
                                                         : "/push.v1.PusherService/Push";
 }
 
+bool
+uprof_request_may_want(const UprofStoredRound *round, const UprofDestination *destination)
+{
+    g_autofree char *name = uprof_stored_rounds_folder_name(round);
+
+    return !name || uprof_destination_has_domain(destination, name);
+}
+
 static bool
 is_named(const GPtrArray *words, const UprofRun *run, const char *name)
 {

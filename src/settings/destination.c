@@ -93,8 +93,13 @@ take_url(UprofDestination *destination, const char *url, GError **error)
     const char *scheme = uri ? g_uri_get_scheme(uri) : NULL;
     const char *host = uri ? g_uri_get_host(uri) : NULL;
 
+    if (uri && g_uri_get_userinfo(uri)) {
+        g_set_error_literal(error, UPROF_ERROR, UPROF_ERROR_BAD_DATA,
+                            "destination/@url has a user name; use user and passwordFile");
+        return false;
+    }
     if (!host || !host[0] || (strcmp(scheme, "http") != 0 && strcmp(scheme, "https") != 0) ||
-        g_uri_get_userinfo(uri) || g_uri_get_query(uri) || g_uri_get_fragment(uri))
+        g_uri_get_query(uri) || g_uri_get_fragment(uri))
         return fail_value(error, "url", url ? url : "",
                           "a URL such as https://host:4040/path, without user, '?' and '#'");
     destination->url = g_uri_to_string(uri);
@@ -234,6 +239,12 @@ uprof_destination_new(const UprofDestinationXml *xml, GError **error)
         fail_value(error, "user", destination->user, "a name without ':'");
         return NULL;
     }
+    if (destination->metadata_labels->len + xml->labels->len > UPROF_CONFIG_LABELS_MAX) {
+        g_set_error(error, UPROF_ERROR, UPROF_ERROR_BAD_DATA,
+                    "destination '%s' has more than %d labels, with those of metadataLabels",
+                    destination->name, UPROF_CONFIG_LABELS_MAX);
+        return NULL;
+    }
     for (guint i = 0; i < destination->metadata_labels->len; i++)
         if (!check_label_name(destination, g_ptr_array_index(destination->metadata_labels, i),
                               error))
@@ -260,7 +271,7 @@ uprof_destination_of_url(const char *url, GError **error)
     };
     UprofDestination *destination = uprof_destination_new(&xml, NULL);
 
-    g_autofree char *quoted = uprof_text_quote(url);
+    g_autofree char *quoted = uprof_text_quote(strchr(url, '@') ? "...@..." : url);
     if (destination) {
         g_free(destination->name);
         destination->name = g_steal_pointer(&quoted);

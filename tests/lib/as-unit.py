@@ -190,7 +190,7 @@ class Unit:
         RestrictSUIDSGID
         StateDirectory StateDirectoryMode RuntimeDirectory RuntimeDirectoryMode RuntimeDirectoryPreserve
         UMask Nice LimitMEMLOCK
-        Type ExecStart ExecStopPost TimeoutStartSec TimeoutStopSec KillMode OOMPolicy SuccessExitStatus
+        Type WantedBy ExecStart ExecStopPost TimeoutStartSec TimeoutStopSec KillMode OOMPolicy SuccessExitStatus
         MemoryMax TasksMax IOSchedulingClass
         ProtectClock ProtectKernelLogs ProtectProc LockPersonality RestrictRealtime
         """.split())

@@ -53,17 +53,17 @@ test_again(Fixture *fixture, gconstpointer data)
         UprofMetrics *metrics = uprof_metrics_load(fixture->folder, "a");
         uprof_metrics_add(metrics, UPROF_METRIC_ROUNDS, "b", 1);
         uprof_metrics_add(metrics, UPROF_METRIC_ROUNDS, "a\"\\\n", 3);
-        uprof_metrics_set(metrics, UPROF_METRIC_LAG, "x", i);
+        uprof_metrics_set(metrics, UPROF_METRIC_OLDEST, "x", i);
         save_metrics(metrics);
     }
     assert_file(fixture, "# HELP virt_uprof_rounds_total Rounds that stored a profile.\n"
                          "# TYPE virt_uprof_rounds_total counter\n"
                          "virt_uprof_rounds_total{domain=\"a\\\"\\\\?\"} 6\n"
                          "virt_uprof_rounds_total{domain=\"b\"} 2\n"
-                         "# HELP virt_uprof_push_lag_seconds Age of the oldest profile that the "
-                         "destination does not have yet.\n"
-                         "# TYPE virt_uprof_push_lag_seconds gauge\n"
-                         "virt_uprof_push_lag_seconds{destination=\"x\"} 2\n");
+                         "# HELP virt_uprof_oldest_waiting_timestamp_seconds Time of the oldest "
+                         "profile that the destination does not have yet; 0: none.\n"
+                         "# TYPE virt_uprof_oldest_waiting_timestamp_seconds gauge\n"
+                         "virt_uprof_oldest_waiting_timestamp_seconds{destination=\"x\"} 2\n");
     g_assert_cmpint(stat(fixture->path, &info), ==, 0);
     g_assert_cmpuint(info.st_mode & 0777, ==, 0644);
 }
@@ -85,6 +85,28 @@ test_forget(Fixture *fixture, gconstpointer data)
                          "# HELP virt_uprof_last_round_timestamp_seconds Time of the last round.\n"
                          "# TYPE virt_uprof_last_round_timestamp_seconds gauge\n"
                          "virt_uprof_last_round_timestamp_seconds{domain=\"new\"} 100\n");
+}
+
+/* Domains stay if destinations are removed. */
+static void
+test_keep(Fixture *fixture, gconstpointer data)
+{
+    g_autoptr(GPtrArray) names = g_ptr_array_new();
+    UprofMetrics *metrics = uprof_metrics_load(fixture->folder, "a");
+
+    g_ptr_array_add(names, (gpointer) "kept");
+    uprof_metrics_add(metrics, UPROF_METRIC_PUSHED, "kept", 1);
+    uprof_metrics_add(metrics, UPROF_METRIC_REFUSED, "gone", 2);
+    uprof_metrics_add(metrics, UPROF_METRIC_ROUNDS, "web-1", 3);
+    uprof_metrics_keep(metrics, UPROF_METRIC_PUSHED, names);
+    save_metrics(metrics);
+    assert_file(fixture, "# HELP virt_uprof_rounds_total Rounds that stored a profile.\n"
+                         "# TYPE virt_uprof_rounds_total counter\n"
+                         "virt_uprof_rounds_total{domain=\"web-1\"} 3\n"
+                         "# HELP virt_uprof_pushed_profiles_total Profiles that the destination "
+                         "took.\n"
+                         "# TYPE virt_uprof_pushed_profiles_total counter\n"
+                         "virt_uprof_pushed_profiles_total{destination=\"kept\"} 1\n");
 }
 
 /* Lines that this program did not write are dropped. */
@@ -124,6 +146,7 @@ main(int argc, char **argv)
     g_test_init(&argc, &argv, NULL);
     g_test_add("/metrics-file/again", Fixture, NULL, set_up, test_again, tear_down);
     g_test_add("/metrics-file/forget", Fixture, NULL, set_up, test_forget, tear_down);
+    g_test_add("/metrics-file/keep", Fixture, NULL, set_up, test_keep, tear_down);
     g_test_add("/metrics-file/strange-file", Fixture, NULL, set_up, test_strange_file, tear_down);
     g_test_add("/metrics-file/no-folder", Fixture, NULL, set_up, test_no_folder, tear_down);
     return g_test_run();

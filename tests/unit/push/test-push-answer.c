@@ -21,16 +21,17 @@ test_status(void)
         uint32_t status;
         UprofPushVerdict verdict;
     } rows[] = {
-        { 200, UPROF_VERDICT_SENT },         { 204, UPROF_VERDICT_SENT },
-        { 400, UPROF_VERDICT_REFUSED },      { 413, UPROF_VERDICT_REFUSED },
-        { 422, UPROF_VERDICT_REFUSED },      { 418, UPROF_VERDICT_REFUSED },
-        { 408, UPROF_VERDICT_AGAIN },        { 429, UPROF_VERDICT_AGAIN },
-        { 500, UPROF_VERDICT_AGAIN },        { 503, UPROF_VERDICT_AGAIN },
-        { 504, UPROF_VERDICT_AGAIN },        { 401, UPROF_VERDICT_LEAVE },
-        { 403, UPROF_VERDICT_LEAVE },        { 404, UPROF_VERDICT_LEAVE },
-        { 405, UPROF_VERDICT_LEAVE },        { 302, UPROF_VERDICT_LEAVE },
-        { 101, UPROF_VERDICT_LEAVE },        { 0, UPROF_VERDICT_LEAVE },
-        { UINT32_MAX, UPROF_VERDICT_LEAVE },
+        { 200, UPROF_VERDICT_SENT },    { 204, UPROF_VERDICT_SENT },
+        { 400, UPROF_VERDICT_REFUSED }, { 413, UPROF_VERDICT_REFUSED },
+        { 422, UPROF_VERDICT_REFUSED }, { 418, UPROF_VERDICT_REFUSED },
+        { 408, UPROF_VERDICT_AGAIN },   { 429, UPROF_VERDICT_AGAIN },
+        { 500, UPROF_VERDICT_AGAIN },   { 503, UPROF_VERDICT_AGAIN },
+        { 504, UPROF_VERDICT_AGAIN },   { 401, UPROF_VERDICT_LEAVE },
+        { 403, UPROF_VERDICT_LEAVE },   { 404, UPROF_VERDICT_LEAVE },
+        { 405, UPROF_VERDICT_LEAVE },   { 407, UPROF_VERDICT_LEAVE },
+        { 426, UPROF_VERDICT_LEAVE },   { 499, UPROF_VERDICT_AGAIN },
+        { 302, UPROF_VERDICT_LEAVE },   { 101, UPROF_VERDICT_LEAVE },
+        { 0, UPROF_VERDICT_LEAVE },     { UINT32_MAX, UPROF_VERDICT_LEAVE },
     };
 
     for (size_t i = 0; i < G_N_ELEMENTS(rows); i++) {
@@ -50,6 +51,25 @@ test_page(void)
 
     g_assert_cmpint(answer.verdict, ==, UPROF_VERDICT_LEAVE);
     g_assert_cmpstr(text, ==, "200 <html>; the answer is not that of an engine; check the url");
+}
+
+/* A web server, and not an engine, has refused the request. */
+static void
+test_refusing_page(void)
+{
+    static const struct {
+        uint32_t status;
+        UprofPushVerdict verdict;
+    } rows[] = {
+        { 400, UPROF_VERDICT_LEAVE }, { 422, UPROF_VERDICT_LEAVE }, { 413, UPROF_VERDICT_REFUSED },
+        { 429, UPROF_VERDICT_AGAIN }, { 502, UPROF_VERDICT_AGAIN },
+    };
+
+    for (size_t i = 0; i < G_N_ELEMENTS(rows); i++) {
+        g_auto(UprofPushAnswer) answer =
+            read_answer(UPROF_PUSH_ANSWERED, rows[i].status, false, "<html>");
+        g_assert_cmpint(answer.verdict, ==, rows[i].verdict);
+    }
 }
 
 static void
@@ -87,6 +107,7 @@ main(int argc, char **argv)
     g_test_init(&argc, &argv, NULL);
     g_test_add_func("/push-answer/status", test_status);
     g_test_add_func("/push-answer/page", test_page);
+    g_test_add_func("/push-answer/refusing-page", test_refusing_page);
     g_test_add_func("/push-answer/failures", test_failures);
     g_test_add_func("/push-answer/hostile-words", test_hostile_words);
     return g_test_run();

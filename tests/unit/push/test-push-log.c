@@ -62,12 +62,14 @@ assert_state(const UprofPushLog *log, const char *stem, UprofPushState state, un
 static void
 add_lines(UprofPushLog *log)
 {
+    g_assert_true(uprof_push_log_add(log, "web-1-20261120T091500Z", UPROF_PUSH_STATE_LATER,
+                                     "503 busy", NULL));
     g_assert_true(
-        uprof_push_log_add(log, "web-1-20261120T091500Z", UPROF_PUSH_LATER, "503 busy", NULL));
-    g_assert_true(uprof_push_log_add(log, "web-1-20261120T091500Z", UPROF_PUSH_LATER, NULL, NULL));
-    g_assert_true(uprof_push_log_add(log, "web-1-20261120T091500Z", UPROF_PUSH_SENT, NULL, NULL));
+        uprof_push_log_add(log, "web-1-20261120T091500Z", UPROF_PUSH_STATE_LATER, NULL, NULL));
     g_assert_true(
-        uprof_push_log_add(log, "web-1-20261120T092500Z", UPROF_PUSH_REFUSED, "400 a\nb", NULL));
+        uprof_push_log_add(log, "web-1-20261120T091500Z", UPROF_PUSH_STATE_SENT, NULL, NULL));
+    g_assert_true(uprof_push_log_add(log, "web-1-20261120T092500Z", UPROF_PUSH_STATE_REFUSED,
+                                     "400 a\nb", NULL));
 }
 
 static void
@@ -80,9 +82,9 @@ test_again(Fixture *fixture, gconstpointer data)
     uprof_push_log_close(log);
     log = open_log(fixture);
     g_assert_cmpint(uprof_push_log_begin(log, 9999, NULL), ==, 1234);
-    assert_state(log, "web-1-20261120T091500Z", UPROF_PUSH_SENT, 2);
-    assert_state(log, "web-1-20261120T092500Z", UPROF_PUSH_REFUSED, 0);
-    assert_state(log, "web-1-20261120T093500Z", UPROF_PUSH_NEW, 0);
+    assert_state(log, "web-1-20261120T091500Z", UPROF_PUSH_STATE_SENT, 2);
+    assert_state(log, "web-1-20261120T092500Z", UPROF_PUSH_STATE_REFUSED, 0);
+    assert_state(log, "web-1-20261120T093500Z", UPROF_PUSH_STATE_NEW, 0);
     uprof_push_log_close(log);
     g_autofree char *text = read_file(fixture);
     g_assert_cmpstr(
@@ -98,15 +100,15 @@ test_half_line(Fixture *fixture, gconstpointer data)
     put_log(fixture, "a-1 sent\nb-1 se");
     UprofPushLog *log = open_log(fixture);
 
-    assert_state(log, "a-1", UPROF_PUSH_SENT, 0);
-    assert_state(log, "b-1", UPROF_PUSH_NEW, 0);
-    g_assert_true(uprof_push_log_add(log, "c-1", UPROF_PUSH_SENT, NULL, NULL));
+    assert_state(log, "a-1", UPROF_PUSH_STATE_SENT, 0);
+    assert_state(log, "b-1", UPROF_PUSH_STATE_NEW, 0);
+    g_assert_true(uprof_push_log_add(log, "c-1", UPROF_PUSH_STATE_SENT, NULL, NULL));
     uprof_push_log_close(log);
     g_autofree char *text = read_file(fixture);
     g_assert_cmpstr(text, ==, "a-1 sent\nb-1 se\nc-1 sent\n");
     log = open_log(fixture);
-    assert_state(log, "b-1", UPROF_PUSH_NEW, 0);
-    assert_state(log, "c-1", UPROF_PUSH_SENT, 0);
+    assert_state(log, "b-1", UPROF_PUSH_STATE_NEW, 0);
+    assert_state(log, "c-1", UPROF_PUSH_STATE_SENT, 0);
     uprof_push_log_close(log);
 }
 
@@ -118,12 +120,12 @@ test_strange_lines(Fixture *fixture, gconstpointer data)
     UprofPushLog *log = open_log(fixture);
 
     g_assert_cmpint(uprof_push_log_begin(log, 5, NULL), ==, 5);
-    assert_state(log, "a", UPROF_PUSH_SENT, 0);
-    assert_state(log, "b", UPROF_PUSH_NEW, 0);
-    assert_state(log, "c", UPROF_PUSH_NEW, 0);
-    assert_state(log, "d", UPROF_PUSH_NEW, 0);
-    assert_state(log, "e", UPROF_PUSH_NEW, 0);
-    assert_state(log, "f", UPROF_PUSH_SENT, 0);
+    assert_state(log, "a", UPROF_PUSH_STATE_SENT, 0);
+    assert_state(log, "b", UPROF_PUSH_STATE_NEW, 0);
+    assert_state(log, "c", UPROF_PUSH_STATE_NEW, 0);
+    assert_state(log, "d", UPROF_PUSH_STATE_NEW, 0);
+    assert_state(log, "e", UPROF_PUSH_STATE_NEW, 0);
+    assert_state(log, "f", UPROF_PUSH_STATE_SENT, 0);
     uprof_push_log_close(log);
 }
 
@@ -144,8 +146,8 @@ test_dry(Fixture *fixture, gconstpointer data)
     g_autoptr(UprofPushLog) log = uprof_push_log_open(fixture->store.store, "a", false, NULL);
 
     g_assert_nonnull(log);
-    g_assert_true(uprof_push_log_add(log, "a-1", UPROF_PUSH_SENT, NULL, NULL));
-    assert_state(log, "a-1", UPROF_PUSH_SENT, 0);
+    g_assert_true(uprof_push_log_add(log, "a-1", UPROF_PUSH_STATE_SENT, NULL, NULL));
+    assert_state(log, "a-1", UPROF_PUSH_STATE_SENT, 0);
     g_assert_false(store_folder_has(&fixture->store, "push/a.log"));
 }
 
@@ -159,13 +161,14 @@ test_shrink(Fixture *fixture, gconstpointer data)
     g_hash_table_add(stems, (gpointer) "web-1-20261120T091500Z");
     add_lines(log);
     g_assert_true(uprof_push_log_shrink(log, stems, NULL));
-    assert_state(log, "web-1-20261120T092500Z", UPROF_PUSH_REFUSED, 0);
+    assert_state(log, "web-1-20261120T092500Z", UPROF_PUSH_STATE_REFUSED, 0);
     for (unsigned i = 0; i < 1100; i++) {
         g_autofree char *stem = g_strdup_printf("old-%u", i);
-        g_assert_true(uprof_push_log_add(log, stem, UPROF_PUSH_SENT, NULL, NULL));
+        g_assert_true(uprof_push_log_add(log, stem, UPROF_PUSH_STATE_SENT, NULL, NULL));
     }
     g_assert_true(uprof_push_log_shrink(log, stems, NULL));
-    g_assert_true(uprof_push_log_add(log, "web-1-20261120T093500Z", UPROF_PUSH_SENT, NULL, NULL));
+    g_assert_true(
+        uprof_push_log_add(log, "web-1-20261120T093500Z", UPROF_PUSH_STATE_SENT, NULL, NULL));
     uprof_push_log_close(log);
     g_autofree char *text = read_file(fixture);
     g_assert_cmpstr(text, ==,
