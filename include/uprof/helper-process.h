@@ -13,8 +13,8 @@
  * @pid: (out)
  *
  * posix_spawn() does not copy the memory of this process: after a fork, the first write of each
- * page would be slow, also in a hold. The helper has a process group of its own, because it must
- * clean up after Ctrl-C.
+ * page would be slow, also in a hold. The helper has a process group of its own, so that Ctrl-C
+ * does not end it before it has cleaned up.
  *
  * Returns: 0, or an errno
  */

@@ -315,3 +315,11 @@ uprof_confine_has_leaks(void)
     return false;
 #endif
 }
+
+bool
+uprof_confine_limit_helper(uint64_t memory_max, uint64_t cpu_s)
+{
+    /* a sanitizer maps terabytes */
+    return (IS_SANITIZED || set_limit(RLIMIT_AS, memory_max)) && set_limit(RLIMIT_CPU, cpu_s) &&
+           set_limit(RLIMIT_CORE, 0) && set_limit(RLIMIT_FSIZE, 0);
+}

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * push-results-priv.h - what destinations got, for the commands push and record
+ * push-results-priv.h - prints the results of destinations, for the commands push and record
  */
 #pragma once
 

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * push-answer-priv.h - what an engine's answer means for a profile
+ * push-answer-priv.h - the meaning of an engine's answer for a profile
  */
 #pragma once
 
 #include "push-message-priv.h"
 #include "uprof/bytes.h"
 
-/** UprofPushVerdict: what to do next */
+/** UprofPushVerdict: the next step */
 typedef enum {
     UPROF_VERDICT_SENT,    /* the engine has the profile */
     UPROF_VERDICT_REFUSED, /* the engine will never take it */

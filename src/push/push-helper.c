@@ -19,7 +19,6 @@
 #include <signal.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -61,25 +60,6 @@ send_failure(UprofPushAnswerKind kind, const char *why)
     const UprofPushAnswerHead head = { .kind = kind };
 
     send_answer(&head, why, MIN(strlen(why), (size_t)UPROF_PUSH_WORDS_BYTES_MAX));
-}
-
-static bool
-limit_process(void)
-{
-    const struct rlimit memory = { (rlim_t)MEMORY_MAX_MIB << 20, (rlim_t)MEMORY_MAX_MIB << 20 };
-    const struct rlimit cpu = { CPU_MAX_S, CPU_MAX_S };
-    const struct rlimit none = { 0, 0 };
-
-    signal(SIGPIPE, SIG_IGN);
-    signal(SIGXFSZ, SIG_IGN);
-#if defined(__SANITIZE_ADDRESS__)
-    const bool ok = true; /* its shadow needs more */
-#else
-    const bool ok = setrlimit(RLIMIT_AS, &memory) == 0;
-#endif
-    (void)memory;
-    return ok && setrlimit(RLIMIT_CPU, &cpu) == 0 && setrlimit(RLIMIT_CORE, &none) == 0 &&
-           setrlimit(RLIMIT_FSIZE, &none) == 0;
 }
 
 /* ---- The begin ---- */
@@ -313,7 +293,10 @@ main(void)
         return 1;
     }
     client.content.bytes = g_byte_array_new();
-    if (!limit_process() || curl_global_init(CURL_GLOBAL_DEFAULT) != CURLE_OK) {
+    signal(SIGPIPE, SIG_IGN);
+    signal(SIGXFSZ, SIG_IGN);
+    if (!uprof_confine_limit_helper((uint64_t)MEMORY_MAX_MIB << 20, CPU_MAX_S) ||
+        curl_global_init(CURL_GLOBAL_DEFAULT) != CURLE_OK) {
         send_failure(UPROF_PUSH_IMPOSSIBLE, "libcurl cannot be prepared");
         return 1;
     }

@@ -10,14 +10,14 @@
  *
  * The first line has the time (since 1970) from which on rounds are for this destination. Each
  * answer adds a line, so that a push can be killed at any time: a round without a line is sent
- * again. The last line of a round counts. A round that the store does not have any more loses its
- * line when many such lines have come together.
+ * again. The last line of a round counts. Lines of deleted rounds are removed when the file has
+ * more than 1000 lines beside two for each round.
  */
 #pragma once
 
 #include "uprof/store.h"
 
-/** UprofPushState: what is known of a round */
+/** UprofPushState: the state of a round at a destination */
 typedef enum {
     UPROF_PUSH_STATE_NEW,      /* no line */
     UPROF_PUSH_STATE_SENT,     /* the engine has it */

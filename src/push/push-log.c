@@ -32,7 +32,7 @@ static const char *const state_words[] = {
 
 #define SINCE "- since "
 
-/* What the lines of a round say. */
+/* The lines of a round. */
 typedef struct {
     UprofPushState state;
     unsigned n_later;

@@ -32,7 +32,7 @@ typedef struct {
     uint32_t timeout_s; /* for a request */
 } UprofPushBegin;
 
-/** UprofPushAnswerKind: what has become of a request */
+/** UprofPushAnswerKind: the end of a request */
 typedef enum {
     UPROF_PUSH_ANSWERED,   /* @status is of HTTP */
     UPROF_PUSH_UNANSWERED, /* no connection, or it has broken: to be tried again */

@@ -7,7 +7,7 @@
 # The tests run in this order, because each test needs the results of those before it.
 
 units=(virt-uprof-collect.timer virt-uprof-collect.service
-    virt-uprof-prune.timer virt-uprof-prune.service virt-uprof-watch.service)
+    virt-uprof-prune.timer virt-uprof-prune.service virt-uprof-push.service virt-uprof-watch.service)
 store=/var/lib/virt-uprof
 namespace=https://virt-uprof.org/xmlns/domain/1.0
 chain='guest_entry;guest_main(;main_loop)?(;function_[123])?(;work)?'
@@ -136,7 +136,7 @@ install_package()
         [ "$(property "$unit" LoadState) $(property "$unit" ActiveState)" = 'loaded inactive' ] ||
             fail "$unit: $(property "$unit" LoadState) $(property "$unit" ActiveState)"
     done
-    for unit in virt-uprof-collect.timer virt-uprof-prune.timer; do
+    for unit in virt-uprof-collect.timer virt-uprof-prune.timer virt-uprof-push.service; do
         [ "$(systemctl is-enabled "$unit")" = disabled ] || fail "$unit is enabled"
     done
     must_have_mode 700 /run/virt-uprof
@@ -205,17 +205,27 @@ move_clock()
     date -s "@$(($(date -d "$next" +%s) + $2))"
 }
 
-# collect_timer: the enabled timer starts a round at its time
+has_pushed()
+{
+    journalctl -u virt-uprof-push.service --no-pager -o cat | grep -q 'no destination is configured'
+}
+
+# collect_timer: the enabled timer starts a round at its time, and the round starts the enabled push
 collect_timer()
 {
     local before unit=virt-uprof-collect.service
     before=$(slices "$guest" | wc -l)
+    systemctl enable virt-uprof-push.service
     systemctl enable --now virt-uprof-collect.timer
     move_clock virt-uprof-collect.timer -3
     pause=2 wait_until 300 has_slices "$guest" $((before + 1)) ||
         fail "no round: $(journalctl -u "$unit" -n 20 --no-pager)"
     pause=2 wait_until 300 is_in_state "$unit" inactive
     must_have_succeeded "$unit"
+    # The enabled unit of push has waited for the end of the round.
+    pause=2 wait_until 300 has_pushed || fail "no push: $(journalctl -u virt-uprof-push.service -n 20 --no-pager)"
+    must_have_succeeded virt-uprof-push.service
+    systemctl disable virt-uprof-push.service
     # A round would disturb the next tests.
     systemctl stop virt-uprof-collect.timer
     suspend_guest
