@@ -78,7 +78,8 @@ def make_namespaces(unit):
 
 def protect_files(unit, folders):
     assert unit.get("ProtectSystem") == "strict"
-    own = [f"/var/lib/{unit.get('StateDirectory')}", f"/run/{unit.get('RuntimeDirectory')}"]
+    settings = (("/var/lib", "StateDirectory"), ("/run", "RuntimeDirectory"))
+    own = [f"{parent}/{unit.values[name]}" for parent, name in settings if name in unit.values]
     # systemd would make missing folders; this script leaves no new folders behind
     writable = [*filter(os.path.isdir, own), *map(os.path.realpath, folders)]
     for path in writable:

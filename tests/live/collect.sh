@@ -310,9 +310,9 @@ if [ -e "$work/push-helper" ]; then
     samples=$(awk '{ sum += $NF } END { print sum }' "$work/pushed.folded")
     tail -n 1 "$work/engine/accepted" | grep -q "^$kvm $samples " ||
         fail "$samples samples, but: $(tail -n 1 "$work/engine/accepted")"
+    [ ! -e "$work/engine/faults" ] || fail "the receiver: $(cat "$work/engine/faults")"
     profile 0 check --push --config "$work/config.xml" -c "$libvirt_uri"
     grep -q "^  ok    engine  *$url answers" "$work/out" || fail "check: $(cat "$work/out")"
-    [ ! -e "$work/engine/faults" ] || fail "$(cat "$work/engine/faults")"
 else
     skipped+='the build is without libcurl; '
 fi

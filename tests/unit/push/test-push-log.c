@@ -135,6 +135,7 @@ test_lock(Fixture *fixture, gconstpointer data)
     g_autoptr(UprofPushLog) log = open_log(fixture);
     g_autoptr(GError) error = NULL;
 
+    g_assert_nonnull(log);
     g_assert_null(uprof_push_log_open(fixture->store.store, "b", true, &error));
     g_assert_error(error, UPROF_ERROR, UPROF_ERROR_LOCKED);
 }
