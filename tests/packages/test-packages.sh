@@ -249,7 +249,7 @@ use()
         virt-uprof prune --config /tmp/config.xml -q'
     check cron in_root sh -ec "
         grep -v '^#' /$doc/examples/crontab | grep root | sed 's/.* root //' >/tmp/cron
-        [ \$(wc -l </tmp/cron) = 2 ] && LIBVIRT_DEFAULT_URI=test:///default sh -e /tmp/cron"
+        [ \$(wc -l </tmp/cron) = 3 ] && LIBVIRT_DEFAULT_URI=test:///default sh -e /tmp/cron"
 }
 
 rounds()
