@@ -65,7 +65,7 @@ GArray *uprof_push_rounds(const UprofPushSettings *settings, UprofErrorCode *cod
 
 /**
  * uprof_push_code:
- * @dry_run: rounds that are left are no failure
+ * @dry_run: ignores rounds that are left
  *
  * Returns: NONE if every round that was to be sent has been sent
  */

@@ -20,7 +20,7 @@ enum {
  * @has_vcpus: keeps the vCPUs of @profile, if it has any
  *
  * If the profile is too large, its smallest stacks become one stack, "[other]", and a comment says
- * so. Of a stack that is too deep, the outer frames become "[truncated]".
+ * so. The outer frames of a stack that is too deep become "[truncated]".
  *
  * Returns: (transfer full): as uprof_pprof_render()
  */

@@ -10,7 +10,7 @@ enum { WORDS_SHOWN_MAX = 200 };
 /*
  * The states of HTTP are those of RFC 9110; Connect, of Pyroscope, maps its codes to them. Engines
  * describe an error as a JSON object. Another text comes from a server in front of the engine, or
- * from one that is no engine, and says nothing about the profile.
+ * from another web server, and says nothing about the profile.
  */
 static UprofPushVerdict
 judge_status(unsigned status, bool is_json)

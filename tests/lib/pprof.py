@@ -47,7 +47,7 @@ VARINT, LENGTH = 0, 2
 
 
 class BadProfile(ValueError):
-    """The bytes are no profile."""
+    """The bytes are not a profile."""
 
 
 def read_varint(data, at, end):

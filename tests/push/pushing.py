@@ -277,7 +277,7 @@ def read_counts(text):
 
 
 def counts_of(err, name="grafana"):
-    """Returns the counts that `push` prints for a destination. What is zero is not printed."""
+    """Returns the counts that `push` prints for a destination. `push` does not print zeros."""
     for line in err.splitlines():
         match = re.fullmatch(rf"(?:virt-uprof: )?{re.escape(name)}: (.*)", line)
         counts = read_counts(match[1]) if match else {}

@@ -109,7 +109,7 @@ def test_days_are_not_sent(world):
 
 
 def test_folder_of_watch(world):
-    """The folder that `watch` has in a store is no part of its rounds."""
+    """push does not send the profiles of `watch`, which are in a folder of the store."""
     receiver = world.receive_configured()
     put_slice(world.path / "watch", "web-1", uuid_of(1), int(time.time()) - 60, {"main;work": 1})
     world.put()
@@ -140,7 +140,7 @@ def test_incomplete_round(world):
 
 
 def test_damaged_rounds(world):
-    """Of damaged rounds only those are missing, and each is named."""
+    """push names each damaged round, and sends the others."""
     receiver = world.receive_configured()
     now = int(time.time())
     good = [world.put(at=now - 300 + i) for i in range(3)]
@@ -164,7 +164,7 @@ def test_damaged_rounds(world):
 
 
 def test_pruned_meanwhile(world):
-    """Rounds that are deleted while others are sent are no failure."""
+    """push ignores rounds that are deleted while it sends others."""
     receiver = world.receive_configured(plan=lambda request: remove_others(world) or None)
     rounds = world.put_many(1, 4)
     assert world.push_counting() == {"sent": 1}
