@@ -19,6 +19,16 @@ typedef struct {
     char *name, *value;
 } UprofLabel;
 
+/** uprof_labels_new: Returns: (transfer full): an empty list of UprofLabel, which owns its labels
+ */
+GPtrArray *uprof_labels_new(void);
+
+/** uprof_labels_add: adds a label; @name, @value: copied */
+void uprof_labels_add(GPtrArray *labels, const char *name, const char *value);
+
+/** uprof_labels_has: does the list have a label of this name? */
+bool uprof_labels_has(const GPtrArray *labels, const char *name);
+
 /** UprofDestination: all members are owned; strings may be %NULL unless a comment says otherwise */
 typedef struct {
     gatomicrefcount references;

@@ -23,6 +23,6 @@ typedef struct {
 /**
  * uprof_top_choice_take_key: changes the choice by one key
  *
- * Returns: true if the table must begin anew
+ * Returns: true if the caller must clear the table
  */
 bool uprof_top_choice_take_key(UprofTopChoice *choice, char key);

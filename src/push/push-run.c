@@ -110,7 +110,7 @@ uprof_push_run_start(const UprofPushRunPlan *plan, GError **error)
     const mode_t mask = umask(0077);
     run->folder = g_dir_make_tmp("virt-uprof-push-XXXXXX", error);
     run->store = run->folder ? uprof_store_open(run->folder, true, error) : NULL;
-    umask(mask); /* the store has a mask of its own, which is not for other files of the run */
+    umask(mask); /* uprof_store_open() has set another one */
     if (run->store) {
         run->data = uprof_store_data(run->store);
         if (fork_process(run, plan, error))

@@ -13,20 +13,9 @@
 static void
 add_label(GPtrArray *labels, const char *name, const char *value)
 {
-    UprofLabel *label = g_new(UprofLabel, 1);
+    g_autofree char *encoded = uprof_label_value(value);
 
-    *label = (UprofLabel){ g_strdup(name), uprof_label_value(value) };
-    g_ptr_array_add(labels, label);
-}
-
-static void
-free_label(gpointer data)
-{
-    UprofLabel *label = data;
-
-    g_free(label->name);
-    g_free(label->value);
-    g_free(label);
+    uprof_labels_add(labels, name, encoded);
 }
 
 static int
@@ -42,15 +31,6 @@ add_known(GPtrArray *labels, const char *name, const char *value)
 {
     if (value && value[0])
         add_label(labels, name, value);
-}
-
-static bool
-has_label(const GPtrArray *labels, const char *name)
-{
-    for (guint i = 0; i < labels->len; i++)
-        if (strcmp(((const UprofLabel *)g_ptr_array_index(labels, i))->name, name) == 0)
-            return true;
-    return false;
 }
 
 /*
@@ -69,7 +49,7 @@ add_metadata(GPtrArray *labels, const UprofRequestContext *context, const UprofR
             parts[0] && parts[1] ? g_uri_unescape_string(parts[1], NULL) : NULL;
         if (value &&
             g_ptr_array_find_with_equal_func((GPtrArray *)allowed, parts[0], g_str_equal, NULL) &&
-            !has_label(labels, parts[0]))
+            !uprof_labels_has(labels, parts[0]))
             add_known(labels, parts[0], value);
     }
 }
@@ -80,7 +60,7 @@ make_labels(const UprofRequestContext *context, const UprofStoredRound *round, c
 {
     g_autofree char *name = uprof_stored_rounds_name(round, run);
     const GPtrArray *given = context->destination->labels;
-    GPtrArray *labels = g_ptr_array_new_with_free_func(free_label);
+    GPtrArray *labels = uprof_labels_new();
 
     /* Pyroscope shows processor time for this name with the sample types samples and cpu. */
     add_label(labels, "__name__", "process_cpu");

@@ -183,11 +183,26 @@ free_label(gpointer data)
     g_free(label);
 }
 
-static bool
-has_label(const UprofDestination *destination, const char *name)
+GPtrArray *
+uprof_labels_new(void)
 {
-    for (guint i = 0; i < destination->labels->len; i++)
-        if (strcmp(((const UprofLabel *)destination->labels->pdata[i])->name, name) == 0)
+    return g_ptr_array_new_with_free_func(free_label);
+}
+
+void
+uprof_labels_add(GPtrArray *labels, const char *name, const char *value)
+{
+    UprofLabel *label = g_new(UprofLabel, 1);
+
+    *label = (UprofLabel){ g_strdup(name), g_strdup(value) };
+    g_ptr_array_add(labels, label);
+}
+
+bool
+uprof_labels_has(const GPtrArray *labels, const char *name)
+{
+    for (guint i = 0; i < labels->len; i++)
+        if (strcmp(((const UprofLabel *)g_ptr_array_index(labels, i))->name, name) == 0)
             return true;
     return false;
 }
@@ -199,7 +214,7 @@ check_label_name(const UprofDestination *destination, const char *name, GError *
         g_str_has_prefix(name, "__"))
         return fail_value(error, "label", name,
                           "letters, digits and '_' (and neither a digit nor '__' first)");
-    if (g_strv_contains(own_labels, name) || has_label(destination, name))
+    if (g_strv_contains(own_labels, name) || uprof_labels_has(destination->labels, name))
         return fail_value(error, "label", name, "a name that no other label has");
     return true;
 }
@@ -213,9 +228,7 @@ take_label(UprofDestination *destination, const UprofLabelXml *xml, GError **err
         return false;
     if (!value[0] || strlen(value) > LABEL_BYTES_MAX || !is_plain(value))
         return fail_value(error, "label", value, "1 to 200 bytes without control characters");
-    UprofLabel *label = g_new(UprofLabel, 1);
-    *label = (UprofLabel){ g_strdup(name), g_strdup(value) };
-    g_ptr_array_add(destination->labels, label);
+    uprof_labels_add(destination->labels, name, value);
     return true;
 }
 
@@ -226,7 +239,7 @@ uprof_destination_new(const UprofDestinationXml *xml, GError **error)
 
     g_atomic_ref_count_init(&destination->references);
     destination->domains = uprof_name_pattern_split(xml->domains ? xml->domains : "");
-    destination->labels = g_ptr_array_new_with_free_func(free_label);
+    destination->labels = uprof_labels_new();
     destination->metadata_labels =
         uprof_name_pattern_split(xml->metadata_labels ? xml->metadata_labels : "");
     if (!take_name(destination, xml->name, error) || !take_type(destination, xml->type, error) ||

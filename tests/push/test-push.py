@@ -622,7 +622,7 @@ def test_left_at_once(world):
 
 
 def test_broken_json(world):
-    """What only begins like a JSON object is no acknowledgement."""
+    """push takes only a complete JSON object for an acknowledgement."""
     receiver = world.receive_configured()
     world.put_many(1, 3)
     bodies = (b"{", b"{}x", b"{'a': 1}", b"{% if %}")

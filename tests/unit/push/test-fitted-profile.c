@@ -7,7 +7,7 @@
 #include "uprof/gzip.h"
 #include "uprof/pprof-reader.h"
 
-/* What a reader of pprof finds in a rendered profile. */
+/* The content of a rendered profile. */
 typedef struct {
     unsigned n_stacks, depth_max, n_vcpus;
     uint64_t weight, other, truncated;
