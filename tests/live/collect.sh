@@ -293,8 +293,7 @@ if [ -e "$work/push-helper" ]; then
     collect_one 0 "$tcg"
     # shellcheck disable=SC2016 # the inner shell expands these variables
     as_unit push '
-        "$0" push --config "$1" --store "$2"
-        ! touch /etc/uprof 2>/dev/null' ||
+        "$0" push --config "$1" --store "$2" && ! touch /etc/uprof 2>/dev/null' ||
         fail "push as a unit: $(cat "$work/out")"
     says '^engine: [0-9]+ profiles sent \('
     grep -F -- "$tcg " "$work/engine/accepted" | tail -n 1 | grep -q '"team": "a b"' ||

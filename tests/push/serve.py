@@ -10,25 +10,37 @@ of samples, and labels as JSON), and what it refuses to FOLDER/faults.
 import json
 import pathlib
 import sys
-import time
+import threading
 
 from receiver import Receiver
 
 
+class Recorder(Receiver):
+    """Writes each request to files before it is answered, so that who has sent it can read them."""
+
+    def __init__(self, engine, folder):
+        self.folder, self.file_lock = folder, threading.Lock()
+        super().__init__(engine)
+
+    def decide(self, request):
+        action = super().decide(request)
+        with self.file_lock:
+            if request.outcome == "accepted":
+                samples = sum(request.profile.stacks().values())
+                with open(self.folder / "accepted", "a", encoding="utf-8") as file:
+                    print(request.labels["service_name"], samples, json.dumps(request.labels), file=file)
+            if self.faults:
+                (self.folder / "faults").write_text("\n".join(map(str, self.faults)) + "\n")
+        return action
+
+
 def main(engine, folder):
-    folder, receiver, n_shown = pathlib.Path(folder), Receiver(engine), 0
+    folder = pathlib.Path(folder)
     (folder / "accepted").touch()
-    (folder / "url.tmp").write_text(receiver.url)
+    recorder = Recorder(engine, folder)
+    (folder / "url.tmp").write_text(recorder.url)
     (folder / "url.tmp").rename(folder / "url")
-    while True:
-        for request in receiver.accepted[n_shown:]:
-            samples = sum(request.profile.stacks().values())
-            with open(folder / "accepted", "a", encoding="utf-8") as file:
-                print(request.labels["service_name"], samples, json.dumps(request.labels), file=file)
-            n_shown += 1
-        if receiver.faults:
-            (folder / "faults").write_text("\n".join(map(str, receiver.faults)) + "\n")
-        time.sleep(0.05)
+    recorder.thread.join()
 
 
 if __name__ == "__main__":
