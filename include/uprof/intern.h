@@ -51,7 +51,7 @@ const UprofName *uprof_names_marker(UprofNames *names, const char *marker);
  */
 const UprofName *uprof_names_read_back(UprofNames *names, UprofSlice raw);
 
-/** uprof_names_copy: interns a name of another table, with its module */
+/** uprof_names_copy: interns a name of another table, with its module and its source */
 const UprofName *uprof_names_copy(UprofNames *names, const UprofName *name);
 
 /** uprof_name_text: Returns: (transfer none): the text, NUL-terminated */
@@ -69,3 +69,21 @@ void uprof_name_add_module(const UprofName *name, const UprofName *module);
  * not known, or if the name is not of this module alone
  */
 const UprofName *uprof_name_module(const UprofName *name);
+
+/** UprofNameSource: where a function begins in the source */
+typedef struct {
+    const UprofName *file; /* (nullable): path, as the compiler was given it; of the same table */
+    uint32_t line;         /* 0: not known */
+} UprofNameSource;
+
+/**
+ * uprof_name_add_source: notes where a function of this name begins
+ * @source: without a file, it is ignored
+ */
+void uprof_name_add_source(const UprofName *name, UprofNameSource source);
+
+/**
+ * uprof_name_source: Returns: where the function begins; no file if that is not known, or if
+ * several functions have the name
+ */
+UprofNameSource uprof_name_source(const UprofName *name);

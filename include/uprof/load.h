@@ -14,6 +14,7 @@
 /** UprofLoadSettings: how to read profiles; all pointers are borrowed */
 typedef struct {
     UprofReplaySettings replay;  /* for captures; @symbols also name addresses in other files */
+    bool has_modules;            /* names of functions in text have their modules already */
     const GRegex *include;       /* (nullable): see UprofFilter */
     const GRegex *exclude;       /* (nullable) */
     bool drop_idle;              /* drops the stacks of halted vCPUs */

@@ -35,6 +35,7 @@ struct _UprofFormat {
     bool is_binary;          /* not for a terminal */
     bool is_capture;         /* written during the run */
     bool is_secret;          /* files have mode 0600 */
+    bool is_of_store;        /* goes with stored stacks: not offered to users */
     bool is_timed;           /* needs the times of uprof_profile_keep_times() */
     void (*write)(const UprofProfile *profile, const UprofRun *run, UprofSink *sink);
     /* (nullable): writes samples and waits (waits.h) into one file */
@@ -51,6 +52,7 @@ extern const UprofFormat uprof_format_pprof;
 extern const UprofFormat uprof_format_speedscope;
 extern const UprofFormat uprof_format_perf;
 extern const UprofFormat uprof_format_meta;
+extern const UprofFormat uprof_format_functions;
 
 /** uprof_format_by_name: Returns: (nullable): the format called @name */
 const UprofFormat *uprof_format_by_name(const char *name);

@@ -28,6 +28,7 @@
 
 #define UPROF_STORE_PROFILE ".folded.gz"
 #define UPROF_STORE_SIDECAR ".meta.json"
+#define UPROF_STORE_FUNCTIONS ".functions.gz"
 #define UPROF_STORE_PUSH "push"
 
 typedef struct _UprofStore UprofStore;

@@ -16,7 +16,9 @@ struct _UprofNames {
 
 typedef struct {
     const UprofName *module; /* (nullable): of the same table */
+    UprofNameSource source;
     bool is_shared; /* several things have the name, not all in one module; so @module is %NULL */
+    bool is_scattered; /* several functions have the name; so @source has no file */
     char text[];
 } Entry;
 
@@ -97,6 +99,13 @@ uprof_names_marker(UprofNames *names, const char *marker)
     return (const UprofName *)text;
 }
 
+static void
+scatter_source(Entry *entry)
+{
+    entry->is_scattered = true;
+    entry->source = (UprofNameSource){ 0 };
+}
+
 const UprofName *
 uprof_names_copy(UprofNames *names, const UprofName *name)
 {
@@ -109,6 +118,12 @@ uprof_names_copy(UprofNames *names, const UprofName *name)
         uprof_name_add_module(copy, NULL);
     else if (entry->module)
         uprof_name_add_module(copy, uprof_names_marker(names, uprof_name_text(entry->module)));
+    if (entry->is_scattered)
+        scatter_source(get_entry(copy));
+    else if (entry->source.file)
+        uprof_name_add_source(
+            copy, (UprofNameSource){ uprof_names_marker(names, uprof_name_text(entry->source.file)),
+                                     entry->source.line });
     return copy;
 }
 
@@ -177,6 +192,27 @@ const UprofName *
 uprof_name_module(const UprofName *name)
 {
     return get_entry(name)->module;
+}
+
+void
+uprof_name_add_source(const UprofName *name, UprofNameSource source)
+{
+    Entry *entry = get_entry(name);
+    const UprofNameSource known = entry->source;
+
+    /* a table with too many names calls the file "[unknown]" */
+    if (entry->is_scattered || !source.file || uprof_name_text(source.file)[0] == '[')
+        return;
+    if (known.file && (known.file != source.file || known.line != source.line))
+        scatter_source(entry);
+    else
+        entry->source = source;
+}
+
+UprofNameSource
+uprof_name_source(const UprofName *name)
+{
+    return get_entry(name)->source;
 }
 
 const char *

@@ -23,6 +23,7 @@ typedef struct {
     bool has_sidecar;
     bool has_pending;
     bool has_failures;
+    bool has_functions;
     int64_t changed_ns;  /* since 1970; when the newest of the files was written */
     int64_t failed_s;    /* since 1970; when the file of failures was written */
     uint64_t bytes;      /* of all files */

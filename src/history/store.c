@@ -40,6 +40,7 @@ static const struct {
     { UPROF_STORE_SIDECAR, G_STRUCT_OFFSET(UprofStoreItem, has_sidecar) },
     { UPROF_STORE_PENDING, G_STRUCT_OFFSET(UprofStoreItem, has_pending) },
     { UPROF_STORE_PROFILE, G_STRUCT_OFFSET(UprofStoreItem, has_profile) },
+    { UPROF_STORE_FUNCTIONS, G_STRUCT_OFFSET(UprofStoreItem, has_functions) },
     { UPROF_STORE_FAILURES, G_STRUCT_OFFSET(UprofStoreItem, has_failures) },
 };
 
@@ -839,6 +840,15 @@ remove_leftover(const Leftovers *leftovers, int folder, const char *shown_folder
 }
 
 static void
+remove_file_of(const Leftovers *leftovers, int folder, const char *shown_folder,
+               const UprofStoreItem *item, const char *ending)
+{
+    g_autofree char *name = g_strconcat(item->stem, ending, NULL);
+
+    remove_leftover(leftovers, folder, shown_folder, name);
+}
+
+static void
 remove_leftovers_in(const Leftovers *leftovers, const UprofStoreFolder *folder)
 {
     g_autofree char *shown = g_build_filename("data", folder->name, NULL);
@@ -847,10 +857,12 @@ remove_leftovers_in(const Leftovers *leftovers, const UprofStoreFolder *folder)
         remove_leftover(leftovers, folder->fd, shown, g_ptr_array_index(folder->temporaries, i));
     for (guint i = 0; i < folder->items->len; i++) {
         const UprofStoreItem *item = uprof_store_item(folder, i);
-        if (!item->has_profile || item->has_sidecar)
+        if (item->has_sidecar)
             continue;
-        g_autofree char *name = g_strconcat(item->stem, UPROF_STORE_PROFILE, NULL);
-        remove_leftover(leftovers, folder->fd, shown, name);
+        if (item->has_profile)
+            remove_file_of(leftovers, folder->fd, shown, item, UPROF_STORE_PROFILE);
+        if (item->has_functions)
+            remove_file_of(leftovers, folder->fd, shown, item, UPROF_STORE_FUNCTIONS);
     }
 }
 

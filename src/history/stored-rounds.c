@@ -3,6 +3,7 @@
 
 #include "catalog-priv.h"
 #include "store-process-priv.h"
+#include "stored-functions-priv.h"
 #include "uprof/sorted.h"
 #include "uprof/text.h"
 
@@ -139,13 +140,21 @@ load_round(UprofLoad *load, const UprofStored *stored)
 static UprofRoundState
 use_round(const UprofStoredRounds *rounds, guint i, const UprofStored *stored, GByteArray *reply)
 {
+    const Place *place = &g_array_index(rounds->places, Place, i);
+    g_autoptr(GError) error = NULL;
     g_autoptr(GPtrArray) no_files = g_ptr_array_new();
     const UprofSymbolSettings symbols = { .files = no_files };
-    const UprofLoadSettings settings = { .replay.symbols = &symbols, .drop_idle = true };
+    const UprofLoadSettings settings = {
+        .replay.symbols = &symbols,
+        .has_modules = true,
+        .drop_idle = true,
+    };
     g_autoptr(UprofNames) names = uprof_names_new();
     g_autoptr(UprofLoad) load = uprof_load_new(names, &settings);
     const UprofRoundWork *work = rounds->of_caller;
 
+    if (!uprof_stored_functions_add(place->folder, place->item, names, &error))
+        return fail_reply(reply, error);
     if (load_round(load, stored) != UPROF_ERROR_NONE || uprof_profile_total(load->profile) == 0)
         return UPROF_ROUND_UNWANTED;
     work->use(&g_array_index(rounds->list, UprofStoredRound, i), load->profile, load->run, reply,

@@ -189,7 +189,7 @@ read_frame(UprofLoad *load, UprofSlice raw)
     const UprofName *frame = uprof_names_read_back(load->names, raw);
 
     /* text does not say whether a name is of a function, and of which module */
-    if (uprof_name_text(frame)[0] != '[')
+    if (!load->settings->has_modules && uprof_name_text(frame)[0] != '[')
         uprof_name_add_module(frame, NULL);
     return load->symbolizer ? uprof_symbolizer_name_frame(load->symbolizer, frame) : frame;
 }

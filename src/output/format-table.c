@@ -13,8 +13,9 @@ static const UprofFormat capture_format = {
 };
 
 static const UprofFormat *const formats[] = {
-    &uprof_format_folded,     &uprof_format_folded_gz, &uprof_format_svg,  &uprof_format_pprof,
-    &uprof_format_speedscope, &uprof_format_perf,      &uprof_format_meta, &capture_format,
+    &uprof_format_folded, &uprof_format_folded_gz,  &uprof_format_svg,
+    &uprof_format_pprof,  &uprof_format_speedscope, &uprof_format_perf,
+    &uprof_format_meta,   &capture_format,          &uprof_format_functions,
 };
 
 /* Names that other profilers use. */
@@ -55,22 +56,27 @@ uprof_format_by_path(const char *path)
     return found;
 }
 
+/* Returns: (transfer full): the names or endings of the formats that users can ask for */
+static char *
+join_words(bool are_endings)
+{
+    GString *text = g_string_new(NULL);
+
+    for (size_t i = 0; i < G_N_ELEMENTS(formats); i++)
+        if (!formats[i]->is_of_store)
+            g_string_append_printf(text, "%s%s", text->len > 0 ? " " : "",
+                                   are_endings ? formats[i]->suffixes[0] : formats[i]->name);
+    return g_string_free(text, FALSE);
+}
+
 char *
 uprof_format_names(void)
 {
-    GString *names = g_string_new(NULL);
-
-    for (size_t i = 0; i < G_N_ELEMENTS(formats); i++)
-        g_string_append_printf(names, "%s%s", i > 0 ? " " : "", formats[i]->name);
-    return g_string_free(names, FALSE);
+    return join_words(false);
 }
 
 char *
 uprof_format_endings(void)
 {
-    GString *endings = g_string_new(NULL);
-
-    for (size_t i = 0; i < G_N_ELEMENTS(formats); i++)
-        g_string_append_printf(endings, "%s%s", i > 0 ? " " : "", formats[i]->suffixes[0]);
-    return g_string_free(endings, FALSE);
+    return join_words(true);
 }

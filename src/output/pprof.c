@@ -4,8 +4,9 @@
  * first, and then the tables to which they refer.
  *
  * The domain and the vCPU are labels, not frames. Each location has a line, because speedscope
- * drops locations without a line. The flags of the mapping say that names are complete, so that
- * readers do not search files of the host for symbols.
+ * drops locations without a line. Its number is that of the line where the function begins, because
+ * a frame stands for all places of a function; it is 0 if that line is not known. The flags of the
+ * mapping say that names are complete, so that readers do not search files of the host for symbols.
  */
 #include "uprof/output.h"
 
@@ -254,6 +255,7 @@ append_location(Pprof *pprof, uint64_t id, const UprofName *name)
     const UprofLocation location = uprof_location_of(name);
     const uint64_t text = index_string(pprof, uprof_name_text(name));
     const uint64_t mapping = location.is_code ? find_mapping(pprof, name) : MAPPING_NONE;
+    const UprofNameSource source = uprof_name_source(name);
 
     append_number(pprof->message, 1, id);
     if (mapping != MAPPING_NONE)
@@ -261,12 +263,18 @@ append_location(Pprof *pprof, uint64_t id, const UprofName *name)
     if (location.address > 0)
         append_number(pprof->message, 3, location.address);
     append_number(pprof->inner, 1, id);
+    if (source.line > 0)
+        append_number(pprof->inner, 2, source.line);
     append_message(pprof->message, 4, pprof->inner);
     append_message(pprof->out, 4, pprof->message);
 
     append_number(pprof->message, 1, id);
     append_number(pprof->message, 2, text);
     append_number(pprof->message, 3, text);
+    if (source.file)
+        append_number(pprof->message, 4, index_string(pprof, uprof_name_text(source.file)));
+    if (source.line > 0)
+        append_number(pprof->message, 5, source.line);
     append_message(pprof->out, 5, pprof->message);
     pack_output(pprof, BLOCK);
 }

@@ -133,6 +133,7 @@ add_output(const UprofPushRun *run, GPtrArray *requests, const char *ending,
 void
 uprof_push_run_add_outputs(const UprofPushRun *run, GPtrArray *requests)
 {
+    add_output(run, requests, UPROF_STORE_FUNCTIONS, &uprof_format_functions);
     add_output(run, requests, UPROF_STORE_PROFILE, &uprof_format_folded_gz);
     add_output(run, requests, UPROF_STORE_SIDECAR, &uprof_format_meta);
 }

@@ -284,13 +284,13 @@ uprof_task_read_scan(const GPtrArray *texts, const char *uri, UprofHostScanResul
 
 /* Adds an output. Doubles each percent sign of the path, because safe names can contain %XX. */
 static void
-add_output(GPtrArray *outputs, const char *base, const char *ending)
+add_output(GPtrArray *outputs, const char *base, const char *ending, const UprofFormat *format)
 {
     g_autofree char *path = g_strconcat(base, ending, NULL);
     g_auto(GStrv) parts = g_strsplit(path, "%", -1);
 
     g_autofree char *escaped = g_strjoinv("%%", parts);
-    uprof_output_request_add(outputs, escaped, uprof_format_by_path(path), false);
+    uprof_output_request_add(outputs, escaped, format, false);
 }
 
 static void
@@ -346,9 +346,11 @@ record_slice(const UprofRoundTask *task, const UprofNotices *notices, UprofTaskR
     UprofErrorTally tally = { 0 };
 
     g_ptr_array_add(words, task->candidate->uuid);
+    if (task->session->config->destinations->len > 0)
+        add_output(outputs, task->base, UPROF_STORE_FUNCTIONS, &uprof_format_functions);
     /* the sidecar is the last file: it is the commit mark of the slice */
-    add_output(outputs, task->base, UPROF_STORE_PROFILE);
-    add_output(outputs, task->base, UPROF_STORE_SIDECAR);
+    add_output(outputs, task->base, UPROF_STORE_PROFILE, &uprof_format_folded_gz);
+    add_output(outputs, task->base, UPROF_STORE_SIDECAR, &uprof_format_meta);
     settings.session.uri = task->candidate->uri;
     settings.session.only_enabled = !task->is_named;
     settings.session.notices = notices;

@@ -23,9 +23,10 @@ typedef struct {
 
 typedef struct {
     Key key;
-    uint64_t digest; /* of the members that lead to the texts below, and of the first line */
-    char *function;  /* owned; UTF-8 */
-    char *file;      /* owned; without most folders; UTF-8 */
+    uint64_t digest;       /* of the members that lead to the texts below, and of the first line */
+    char *function;        /* owned; UTF-8 */
+    char *file;            /* owned; without most folders; UTF-8 */
+    const UprofName *path; /* (nullable): of the file */
     const UprofName *name;
     unsigned first_line;
     GByteArray *table; /* (nullable): owned; the table of lines */
@@ -233,6 +234,12 @@ shorten_path(const char *path)
     return g_build_filename(folder_name, name, NULL);
 }
 
+static UprofNameSource
+get_source(const Code *code)
+{
+    return (UprofNameSource){ code->path, code->first_line };
+}
+
 static bool
 read_code(const UprofPythonNames *python, const UprofPythonLayout *layout, const uint8_t *bytes,
           Code *code)
@@ -250,6 +257,8 @@ read_code(const UprofPythonNames *python, const UprofPythonLayout *layout, const
     g_autofree char *name =
         code->file ? g_strdup_printf("%s (%s)", code->function, code->file) : NULL;
     code->name = intern_text(python, name ? name : code->function);
+    code->path = path ? intern_text(python, path) : NULL;
+    uprof_name_add_source(code->name, get_source(code));
     return true;
 }
 
@@ -313,5 +322,7 @@ uprof_python_names_find(UprofPythonNames *python, const UprofPythonLayout *layou
     if (line == 0)
         return code->name;
     g_autofree char *name = g_strdup_printf("%s (%s:%u)", code->function, code->file, line);
-    return intern_text(python, name);
+    const UprofName *with_name = intern_text(python, name);
+    uprof_name_add_source(with_name, get_source(code));
+    return with_name;
 }

@@ -113,6 +113,17 @@ clean_file_name(UprofSlice path)
     return uprof_text_clean(path);
 }
 
+static void
+add_source(const UprofSites *sites, const UprofName *name, const UprofLineFrame *frame)
+{
+    /* a name such as "[image+0x1a2b]" is not of one function */
+    if (frame->function_file.len == 0 || uprof_name_text(name)[0] == '[')
+        return;
+    const UprofNameSource source = { uprof_names_intern(sites->names, frame->function_file),
+                                     frame->function_line };
+    uprof_name_add_source(name, source);
+}
+
 /* "function (file.c:12)_[i]": the line if the user asked for it, the tail if it was inlined */
 static const UprofName *
 name_frame(const UprofSites *sites, const Site *site, const UprofLineFrame *frame, bool is_inlined)
@@ -127,6 +138,7 @@ name_frame(const UprofSites *sites, const Site *site, const UprofLineFrame *fram
     const UprofName *frame_name = uprof_names_marker(sites->names, text);
 
     uprof_image_claim_name(site->image, sites->names, frame_name);
+    add_source(sites, frame_name, frame);
     return frame_name;
 }
 

@@ -18,9 +18,11 @@ enum {
 /** UprofLineFrame: a function at an address; both texts may be any bytes */
 typedef struct {
     /* mangled if the language does that; empty for the outermost frame, which has a symbol */
-    UprofSlice name; /* borrowed */
-    UprofSlice file; /* path, as the compiler was given it; empty if not known; borrowed */
-    uint32_t line;   /* 0 if not known; of an outer frame, where it calls the inner one */
+    UprofSlice name;          /* borrowed */
+    UprofSlice file;          /* path, as the compiler was given it; empty if not known; borrowed */
+    uint32_t line;            /* 0 if not known; of an outer frame, where it calls the inner one */
+    UprofSlice function_file; /* path of the function's declaration; empty if not known; borrowed */
+    uint32_t function_line;   /* 0 if not known */
 } UprofLineFrame;
 
 typedef struct _UprofLines UprofLines;

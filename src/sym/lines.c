@@ -37,16 +37,24 @@ struct _UprofLines {
     GArray *frames; /* of UprofLineFrame */
 };
 
+/* Where a function is declared. */
+typedef struct {
+    const char *file; /* (nullable) */
+    uint32_t line;
+} Declaration;
+
 /* An inlined function. */
 typedef struct {
     const char *name;
     Dwarf_Off entry;
+    Declaration declared;
     const char *call_file;
     uint32_t call_line;
 } Inlined;
 
-/* The inlined functions around an address, outermost first. */
+/* The function at an address, and the inlined functions around the address, outermost first. */
 typedef struct {
+    Declaration declared;
     unsigned n;
     Inlined inlined[UPROF_LINES_FRAMES_MAX - 1];
 } Chain;
@@ -135,12 +143,24 @@ find_number(Dwarf_Die *die, unsigned wanted)
     return value;
 }
 
+static Declaration
+find_declaration(Dwarf_Die *die)
+{
+    Declaration declared = { .file = dwarf_decl_file(die) };
+    int line;
+
+    if (declared.file && dwarf_decl_line(die, &line) == 0 && line > 0)
+        declared.line = (uint32_t)line;
+    return declared;
+}
+
 static Inlined
 describe_inlined(Unit *unit, Dwarf_Die *die)
 {
     const Dwarf_Word file = find_number(die, DW_AT_call_file);
     Inlined inlined = { .name = find_name(die),
                         .entry = dwarf_dieoffset(die),
+                        .declared = find_declaration(die),
                         .call_line = (uint32_t)find_number(die, DW_AT_call_line) };
     Dwarf_Files *files;
     size_t n;
@@ -162,12 +182,15 @@ add_inlined(Chain *chain, const Inlined *inlined)
 
 /* @unless_said: the answer if @die has no ranges. Returns: true if it covers wanted addresses */
 static bool
-visit_code(Unit *unit, Dwarf_Die *die, bool is_inlined, bool unless_said)
+visit_code(Unit *unit, Dwarf_Die *die, bool unless_said)
 {
+    const bool is_inlined = dwarf_tag(die) == DW_TAG_inlined_subroutine;
+    const bool is_function = dwarf_tag(die) == DW_TAG_subprogram;
     Dwarf_Addr base, start, end;
     ptrdiff_t at = 0;
     bool any = false, is_said = false;
     Inlined inlined = { 0 };
+    Declaration declared = { 0 };
 
     for (unsigned i = 0; i < RANGES_MAX && take_step(unit->job); i++) {
         at = dwarf_ranges(die, at, &base, &start, &end);
@@ -179,9 +202,13 @@ visit_code(Unit *unit, Dwarf_Die *die, bool is_inlined, bool unless_said)
                 break;
             if (is_inlined && !any)
                 inlined = describe_inlined(unit, die);
+            else if (is_function && !any)
+                declared = find_declaration(die);
             any = true;
             if (is_inlined)
                 add_inlined(&unit->chains[hit], &inlined);
+            else if (is_function)
+                unit->chains[hit].declared = declared;
         }
     }
     return is_said ? any : unless_said;
@@ -199,13 +226,12 @@ visit_entry(Unit *unit, Dwarf_Die *die)
     case DW_TAG_union_type:
         return true;
     case DW_TAG_subprogram:
-        return visit_code(unit, die, false, false);
     case DW_TAG_inlined_subroutine:
-        return visit_code(unit, die, true, false);
+        return visit_code(unit, die, false);
     case DW_TAG_lexical_block:
     case DW_TAG_try_block:
     case DW_TAG_catch_block:
-        return visit_code(unit, die, false, true);
+        return visit_code(unit, die, true);
     default:
         return false;
     }
@@ -246,10 +272,13 @@ keep_hit(Unit *unit, unsigned hit)
         dwarf_lineno(line, &number);
     lines->spans[address] = (Span){ lines->frames->len, chain->n + 1 };
     for (unsigned i = chain->n + 1; i-- > 0;) {
+        const Declaration declared = i > 0 ? chain->inlined[i - 1].declared : chain->declared;
         const UprofLineFrame frame = {
             .name = keep_text(lines, i > 0 ? chain->inlined[i - 1].name : ""),
             .file = keep_text(lines, file),
             .line = (uint32_t)number,
+            .function_file = keep_text(lines, declared.file),
+            .function_line = declared.line,
         };
         g_array_append_val(lines->frames, frame);
         if (i > 0) {

@@ -167,6 +167,19 @@ class Profile:
             counts[stack] = counts.get(stack, 0) + sample["value"][0]
         return counts
 
+    def sources(self):
+        """Returns where each function comes from: name -> (module, build-id, file, line)."""
+        functions, mappings, sources = self.fields["function"], self.fields["mapping"], {}
+        for place in self.fields["location"]:
+            line = place["line"][0]
+            function = functions[line["function_id"] - 1]
+            module, build_id = "", ""
+            if place["mapping_id"]:
+                mapping = mappings[place["mapping_id"] - 1]
+                module, build_id = self.text(mapping["filename"]), self.text(mapping["build_id"])
+            sources[self.text(function["name"])] = (module, build_id, self.text(function["filename"]), line["line"])
+        return sources
+
     def labels(self, sample):
         return {self.text(one["key"]): self.text(one["str"]) for one in sample["label"]}
 

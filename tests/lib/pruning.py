@@ -25,6 +25,15 @@ def state_of(path):
     return info.st_ino, info.st_mtime_ns, info.st_size
 
 
+def check_functions(sidecar, facts):
+    """Checks that the list of functions is complete, if the sidecar names one."""
+    functions = sidecar.with_name(sidecar.name.replace(".meta.json", ".functions.gz"))
+    assert functions.exists() == (functions.name in facts.get("files", [])), sidecar
+    if functions.exists():
+        for line in gzip.decompress(functions.read_bytes()).decode().splitlines():
+            assert len(line.split("\t")) == 4 and line.split("\t")[3].isdigit(), (functions, line)
+
+
 def check_files(store, seen=None):
     """Checks that every file with a commit mark is complete. @seen: states of files that need no second check"""
     seen = set() if seen is None else seen
@@ -35,6 +44,7 @@ def check_files(store, seen=None):
             continue
         seen.add(state)
         facts = json.loads(sidecar.read_text())
+        check_functions(sidecar, facts)
         packed = profile.read_bytes()
         text = gzip.decompress(packed).decode()
         total = sum(int(line.rsplit(" ", 1)[1]) for line in text.splitlines())

@@ -89,6 +89,7 @@ cat >"$work/config.xml" <<XML
   <limits rate="500" duration="60s" budget="50"/>
   <symbols path="$work/symbols"/>
   <store minFreeMegabytes="1"/>
+  <destination name="engine" type="pyroscope" url="http://127.0.0.1:9" metadataLabels="team"/>
 </virt-uprof>
 XML
 mkdir "$work/symbols"
@@ -285,8 +286,7 @@ if [ -e "$work/push-helper" ]; then
     at_exit kill $!
     wait_until 30 test -s "$work/engine/url" || fail 'the receiver does not start'
     url=$(cat "$work/engine/url")
-    sed -i "s,</virt-uprof>,<destination name='engine' type='pyroscope' url='$url' metadataLabels='team'/>&," \
-        "$work/config.xml"
+    sed -i "s,http://127.0.0.1:9,$url," "$work/config.xml"
     virsh -c "$libvirt_uri" metadata "$tcg" "$namespace" --key uprof --live \
         --set '<profile enabled="yes"><label name="team" value="a b"/><label name="other" value="c"/></profile>' \
         >/dev/null
@@ -298,6 +298,10 @@ if [ -e "$work/push-helper" ]; then
     says '^engine: [0-9]+ profiles sent \('
     grep -F -- "$tcg " "$work/engine/accepted" | tail -n 1 | grep -q '"team": "a b"' ||
         fail "no label of metadata: $(cat "$work/engine/accepted")"
+    # the stored round says where its functions come from
+    grep -F -- "$tcg " "$work/engine/accepted" | tail -n 1 |
+        grep -qE '"guest_main": \["\[app\]", "[0-9a-f]{40}", "[^"]+/guest[^"]*\.c", [1-9][0-9]*\]' ||
+        fail "no source of a function: $(tail -n 1 "$work/engine/accepted")"
     ! grep -q '"other"' "$work/engine/accepted" || fail 'a label that the destination does not allow'
     profile 0 push --config "$work/config.xml" --store "$store"
     says '^engine: nothing to send$'
@@ -309,6 +313,8 @@ if [ -e "$work/push-helper" ]; then
     samples=$(awk '{ sum += $NF } END { print sum }' "$work/pushed.folded")
     tail -n 1 "$work/engine/accepted" | grep -q "^$kvm $samples " ||
         fail "$samples samples, but: $(tail -n 1 "$work/engine/accepted")"
+    tail -n 1 "$work/engine/accepted" | grep -qE '/guest[^"]*\.c", [1-9]' ||
+        fail "no source of a function: $(tail -n 1 "$work/engine/accepted")"
     [ ! -e "$work/engine/faults" ] || fail "the receiver: $(cat "$work/engine/faults")"
     profile 0 check --push --config "$work/config.xml" -c "$libvirt_uri"
     grep -q "^  ok    engine  *$url answers" "$work/out" || fail "check: $(cat "$work/out")"

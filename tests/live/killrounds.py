@@ -37,7 +37,8 @@ BLOCK = 4096
 
 PROGRAM, URI, FOLDER, *NAMES = sys.argv[1:]
 CONFIGURATION = (f'<profile rate="500" duration="50ms" budget="50"/><collect connect="{URI}" domains="*"/>'
-                 '<limits rate="500" duration="60s" budget="50"/>')
+                 '<limits rate="500" duration="60s" budget="50"/>'
+                 '<destination name="engine" type="parca" url="http://127.0.0.1:9"/>')
 
 
 def virsh(*words):
@@ -119,8 +120,9 @@ class Kills(Rounds):
         found = {}
         for sidecar in self.path.glob("data/*/*Z.meta.json"):
             if not sidecar.name.startswith("web-"):
-                profile = sidecar.with_name(sidecar.name.replace(".meta.json", ".folded.gz"))
-                found[sidecar] = sidecar.read_bytes(), profile.read_bytes()
+                files = [sidecar.with_name(sidecar.name.replace(".meta.json", ending))
+                         for ending in (".meta.json", ".folded.gz", ".functions.gz")]  # fmt: skip
+                found[sidecar] = [file.read_bytes() for file in files]
         return found
 
     def check(self):

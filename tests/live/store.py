@@ -16,7 +16,7 @@ import re
 import stat
 import sys
 
-SLICE = re.compile(r"(.+)-\d{8}T\d{6}Z(\.folded\.gz|\.meta\.json)")
+SLICE = re.compile(r"(.+)-\d{8}T\d{6}Z(\.folded\.gz|\.functions\.gz|\.meta\.json)")
 FAILURES = re.compile(r"(.+)-\d{8}\.failures")
 STACK = re.compile(rb"[^ ;][^;]*(;[^;]+)+ \d+")
 
@@ -50,7 +50,8 @@ def check_slice(sidecar):
     profile = sidecar.with_name(base + ".folded.gz")
     if not profile.exists():
         fail(f"{sidecar} has no profile")
-    if run["files"] != [profile.name, sidecar.name]:
+    functions = sidecar.with_name(base + ".functions.gz")
+    if run["files"] != [*([functions.name] if functions.exists() else []), profile.name, sidecar.name]:
         fail(f"{sidecar} is of the files {run['files']}")
     if safe(run["domain"]["name"]) != sidecar.parent.name:
         fail(f"{sidecar} is of '{run['domain']['name']}'")

@@ -133,8 +133,10 @@ class World:
 
     # ---- The store ----
 
-    def put(self, name="web-1", number=1, at=None, stacks=None, **more):
-        """Writes a round like `collect`. @number: of the domain's UUID; @more: members of the sidecar"""
+    def put(self, name="web-1", number=1, at=None, stacks=None, functions=None, **more):
+        """Writes a round like `collect`.
+        @number: of the domain's UUID; @functions: lines of the list of functions; @more: members of the sidecar
+        """
         at = int(time.time()) - 120 if at is None else at
         stacks = {"main;work": 3, "main;rest": 4} if stacks is None else stacks
         uuid, folder_name = uuid_of(number), file_name(name, uuid_of(number))
@@ -146,6 +148,8 @@ class World:
         lines = sorted(f"{root};{stack} {count}\n".encode() for stack, count in stacks.items())
         facts = storing.sidecar(shown_name(name), uuid, at, running + 100, running, **more)
         facts["files"] = [stem + ".folded.gz"]
+        if functions is not None:
+            (folder / (stem + ".functions.gz")).write_bytes(gzip.compress(functions.encode(), 6, mtime=0))
         (folder / (stem + ".folded.gz")).write_bytes(gzip.compress(b"".join(lines), 6, mtime=0))
         (folder / (stem + ".meta.json")).write_text(json.dumps(facts) + "\n")
         made = Round(stem, folder_name, raw_name(name), uuid, at, stacks)

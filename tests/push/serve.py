@@ -4,7 +4,7 @@
 serve.py ENGINE FOLDER - a receiver for tests in other languages, until it is killed
 
 Writes its URL to FOLDER/url, a line for each accepted profile to FOLDER/accepted (the domain, the number
-of samples, and labels as JSON), and what it refuses to FOLDER/faults.
+of samples, labels as JSON, and the sources of functions as JSON), and what it refuses to FOLDER/faults.
 """
 
 import json
@@ -28,7 +28,8 @@ class Recorder(Receiver):
             if request.outcome == "accepted":
                 samples = sum(request.profile.stacks().values())
                 with open(self.folder / "accepted", "a", encoding="utf-8") as file:
-                    print(request.labels["service_name"], samples, json.dumps(request.labels), file=file)
+                    print(request.labels["service_name"], samples, json.dumps(request.labels),
+                          json.dumps(request.profile.sources()), file=file)  # fmt: skip
             if self.faults:
                 (self.folder / "faults").write_text("\n".join(map(str, self.faults)) + "\n")
         return action

@@ -395,6 +395,50 @@ def test_modules(world):
         shutil.rmtree(world.path / "data")
 
 
+def test_sources(world):
+    """Functions have their modules with build-ids, and their files with lines, as far as the round knows them."""
+    images = [{"name": name, "build_id": build_id, "symbols": "", "matched": False, "module": is_module}
+              for name, build_id, is_module in (("[app]", "ab12", False), ("[lib.so.6]", "00ff", True))]  # fmt: skip
+    known = "memcpy\tlib.so.6\t/src/memcpy.c\t12\nmain\t\tmain.c\t0\nf(int, char)\tlib.so.6\t\t0\n"
+    stacks = {"main;f(int, char);memcpy": 3, "main;read_[k]": 1, "other": 2}
+    expected = {
+        "memcpy": ("lib.so.6", "00ff", "/src/memcpy.c", 12),
+        "f(int, char)": ("lib.so.6", "00ff", "", 0),
+        "main": ("[app]", "ab12", "main.c", 0),
+        "read_[k]": ("[guest.kernel.kallsyms]", "", "", 0),
+        "other": ("[app]", "ab12", "", 0),
+    }
+    for name in ENGINES:
+        receiver = world.receive_configured(name, name=name)
+        world.put(functions=known, images=images, stacks=stacks)
+        assert world.push_counting(name=name) == {"sent": 1}
+        world.check_sent(receiver)
+        assert receiver.accepted[0].profile.sources() == expected, receiver.accepted[0].profile.sources()
+        world.rounds.clear()
+        shutil.rmtree(world.path / "data")
+
+
+def test_damaged_lists_of_functions(world):
+    """A round is sent without what cannot be read, and names in a list are made safe like all others."""
+    receiver = world.receive_configured()
+    long = "x" * 5000
+    lists = ["main\tlib.so.6\n", "main\tm\tf\t99999999999\n", "\0\x1b[31m\t\x07\t\x1b]0;x\t3\n", "",
+             f"main\t{long}\t{long}\t4294967295\n", "\u202emain\t\u202e\t\u202e\t1\n" * 3]  # fmt: skip
+    for number, text in enumerate(lists, 1):
+        world.put(f"web-{number}", number, functions=text)
+    cut = world.put("web-9", 9, functions="main\tlib.so.6\tmain.c\t7\n")
+    path = world.path / "data" / cut.folder / f"{cut.stem}.functions.gz"
+    path.write_bytes(path.read_bytes()[:-9])
+    world.put("web-10", 10)
+    link = world.path / "data" / world.rounds[-1].folder / f"{world.rounds[-1].stem}.functions.gz"
+    link.symlink_to(path)
+    assert world.push_counting() == {"sent": len(lists) + 2}
+    world.check_sent(receiver)
+    for request in receiver.accepted:
+        for module, _, file, _ in request.profile.sources().values():
+            assert len(module) <= 1024 and len(file) <= 1024 and (module + file).isprintable(), (module, file)
+
+
 def test_per_vcpu(world):
     stacks = {"vcpu0;main;work": 3, "vcpu1;main;work": 4, "vcpu1;main;rest": 5}
     round_ = world.put(stacks=stacks)

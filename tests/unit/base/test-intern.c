@@ -133,6 +133,41 @@ test_module(void)
     g_assert_null(uprof_name_module(name));
 }
 
+static void
+assert_source(const UprofName *name, const char *file, unsigned line)
+{
+    const UprofNameSource source = uprof_name_source(name);
+
+    g_assert_cmpstr(source.file ? uprof_name_text(source.file) : NULL, ==, file);
+    g_assert_cmpuint(source.line, ==, line);
+}
+
+/* A name that two functions have is copied without a source, and gets none later. */
+static void
+test_source(void)
+{
+    g_autoptr(UprofNames) names = uprof_names_new();
+    g_autoptr(UprofNames) others = uprof_names_new();
+    const UprofName *name = uprof_names_intern(names, slice_of("f"));
+    const UprofName *file = uprof_names_intern(names, slice_of("/src/f.c"));
+    const UprofNameSource source = { file, 12 }, other = { file, 30 };
+
+    uprof_name_add_source(name, (UprofNameSource){ NULL, 7 });
+    uprof_name_add_source(name, (UprofNameSource){ uprof_names_marker(names, "[unknown]"), 7 });
+    assert_source(name, NULL, 0);
+    for (unsigned i = 0; i < 2; i++)
+        uprof_name_add_source(name, source);
+    assert_source(name, "/src/f.c", 12);
+    assert_source(uprof_names_copy(others, name), "/src/f.c", 12);
+    for (unsigned i = 0; i < 2; i++) {
+        uprof_name_add_source(name, i == 0 ? other : source);
+        assert_source(name, NULL, 0);
+    }
+    assert_source(uprof_names_copy(others, name), NULL, 0);
+    uprof_name_add_source(uprof_names_copy(others, name), source);
+    assert_source(uprof_names_copy(others, name), NULL, 0);
+}
+
 /* The name of a process, too, leaves a function without a module. */
 static void
 test_no_module(void)
@@ -187,6 +222,7 @@ main(int argc, char **argv)
     g_test_add_func("/intern/limit", test_limit);
     g_test_add_func("/intern/read-back", test_read_back);
     g_test_add_func("/intern/module", test_module);
+    g_test_add_func("/intern/source", test_source);
     g_test_add_func("/intern/no-module", test_no_module);
     g_test_add_func("/intern/copy", test_copy);
     g_test_add_func("/intern/free-null", test_free_null);

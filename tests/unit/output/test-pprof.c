@@ -9,8 +9,9 @@
 enum { GZIP_WINDOW = 15 + 16, BYTES_MAX = 4096 };
 
 /* Fields of google/pprof, proto/profile.proto */
-enum { MAPPING = 3, LOCATION = 4, STRINGS = 6 };
+enum { MAPPING = 3, LOCATION = 4, FUNCTION = 5, STRINGS = 6 };
 enum { ID_FIELD = 1, LOCATION_MAPPING = 2, MAPPING_FILE = 5, MAPPING_BUILD_ID = 6 };
+enum { LOCATION_LINE = 4, LINE_NUMBER = 2, FUNCTION_FILE = 4, FUNCTION_LINE = 5 };
 
 typedef struct {
     const uint8_t *at, *end;
@@ -134,10 +135,44 @@ test_modules(void)
     g_string_free(packed, TRUE);
 }
 
+/* The numbers of lines are those where the functions begin. */
+static void
+test_sources(void)
+{
+    g_autoptr(UprofNames) names = uprof_names_new();
+    g_autoptr(UprofRun) run = uprof_run_new();
+    g_autoptr(UprofProfile) profile =
+        uprof_profile_new(names, uprof_names_marker(names, "vm"), false);
+    const UprofName *frames[] = { uprof_names_marker(names, "main"),
+                                  uprof_names_marker(names, "work") };
+    uint8_t bytes[BYTES_MAX];
+
+    run->domain = g_strdup("vm");
+    uprof_name_add_source(frames[1],
+                          (UprofNameSource){ uprof_names_marker(names, "/src/work.c"), 120 });
+    uprof_profile_add(profile, frames, G_N_ELEMENTS(frames), 1);
+    GString *packed = uprof_output_render(&uprof_format_pprof, profile, run);
+    const Message message = unpack(packed, bytes);
+
+    static const struct {
+        const char *file;
+        unsigned line;
+    } expected[] = { { "/src/work.c", 120 }, { "", 0 } };
+    for (unsigned i = 0; i < G_N_ELEMENTS(expected); i++) {
+        const Message function = find_message(message, FUNCTION, i);
+        const Message line = find_message(find_message(message, LOCATION, i), LOCATION_LINE, 0);
+        assert_string(message, find_number(function, FUNCTION_FILE), expected[i].file);
+        g_assert_cmpuint(find_number(function, FUNCTION_LINE), ==, expected[i].line);
+        g_assert_cmpuint(find_number(line, LINE_NUMBER), ==, expected[i].line);
+    }
+    g_string_free(packed, TRUE);
+}
+
 int
 main(int argc, char **argv)
 {
     g_test_init(&argc, &argv, NULL);
     g_test_add_func("/pprof/modules", test_modules);
+    g_test_add_func("/pprof/sources", test_sources);
     return g_test_run();
 }
