@@ -87,7 +87,9 @@ def main(program, domains="20", runs="5"):
     for i in range(int(runs)):
         for number in range(1, int(domains) + 1):
             stacks = storing.Program(number).stacks(random.Random(number * 100 + i))
-            world.put(f"web-{number}", number, now - 600 + i, stacks)
+            functions = sorted({frame for stack in stacks for frame in stack.split(";") if frame[0] != "["})
+            lines = "".join(f"{name}\tlib{len(name)}.so\t/usr/src/{name}.c\t{len(name)}\n" for name in functions)
+            world.put(f"web-{number}", number, now - 600 + i, stacks, lines)
         rows.append(push_once(world))
         assert len(receiver.accepted) == int(domains) * (i + 1) and not receiver.faults, receiver.faults
     world.close()

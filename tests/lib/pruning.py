@@ -158,7 +158,7 @@ class Rounds:
             os.utime(path, (1, 1))
         assert not self.prune()
         foreign = [path.name for path in self.path.glob("*/*/*") if not re.fullmatch(
-            re.escape(path.parent.name) + r"-\d{8}(T\d{6}Z)?\.(folded\.gz|meta\.json|failures)", path.name)]
+            re.escape(path.parent.name) + r"-\d{8}(T\d{6}Z)?\.(folded\.gz|functions\.gz|meta\.json|failures)", path.name)]
         assert not foreign, foreign
 
 
