@@ -21,6 +21,7 @@ enum { UPROF_RUN_MODULES_MAX = 512 }; /* a run with this many images adds no mod
 typedef struct {
     char *label;         /* "[app]", as in stacks */
     char *path;          /* (nullable): the symbol file, as it was opened */
+    char *guest_path;    /* (nullable): of a module: its file in the guest */
     char *build_id;      /* (nullable): of that file, in hex */
     char *digest;        /* (nullable): SHA-256 of that file, in hex */
     char *base;          /* (nullable): guest address of its first page, in hex; %NULL: as linked */

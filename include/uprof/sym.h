@@ -193,7 +193,9 @@ typedef struct {
     const char *label;    /* "[libc.so.6]" */
     const char *build_id; /* (nullable): in hex */
     const char *path;     /* (nullable): of the file on this host that gives names */
-    bool is_from_memory;  /* the guest's memory gives names */
+    /* (nullable): of the file in the guest; any bytes */
+    const char *guest_path;
+    bool is_from_memory; /* the guest's memory gives names */
     size_t n_symbols;
     const UprofCfi *cfi; /* (nullable): unwind tables; borrowed */
 } UprofSymModule;

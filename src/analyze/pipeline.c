@@ -214,6 +214,7 @@ note_modules(UprofPipeline *pipeline)
         UprofRunImage *image =
             uprof_run_add_image(run, module.label, module.path, module.build_id, NULL);
         image->is_module = true;
+        image->guest_path = g_strdup(module.guest_path);
         image->is_from_memory = module.is_from_memory && module.n_symbols > 0;
         image->checked = image->matched = module.path != NULL || image->is_from_memory;
         image->n_seen = 1;

@@ -56,6 +56,7 @@ free_image(gpointer data)
 
     g_free(image->label);
     g_free(image->path);
+    g_free(image->guest_path);
     g_free(image->build_id);
     g_free(image->digest);
     g_free(image->base);
@@ -259,6 +260,7 @@ merge_image(UprofRun *run, const UprofRunImage *image)
     }
     UprofRunImage *copy =
         uprof_run_add_image(run, image->label, image->path, image->build_id, image->digest);
+    copy->guest_path = g_strdup(image->guest_path);
     copy->base = g_strdup(image->base);
     copy->checked = image->checked;
     copy->matched = image->matched;

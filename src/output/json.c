@@ -84,6 +84,7 @@ write_images(UprofJsonWriter *json, const UprofRun *run)
         write_text(json, "name", image->label);
         write_text(json, "build_id", image->build_id);
         write_text(json, "symbols", image->path);
+        write_text(json, "guest_path", image->guest_path);
         uprof_json_bool(json, "matched", image->matched);
         uprof_json_bool(json, "module", image->is_module);
         uprof_json_bool(json, "memory", image->is_from_memory);

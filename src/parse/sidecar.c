@@ -296,12 +296,14 @@ read_image(const Reading *reading, JsonNode *node, UprofRun *run, GError **error
     g_autofree char *label = uprof_text_quote(get_text(node, "name"));
     const char *const id = get_text(node, "build_id");
     const char *const symbols = get_text(node, "symbols");
+    const char *const guest_path = get_text(node, "guest_path");
     g_autofree char *path = symbols ? uprof_text_quote(symbols) : NULL;
 
     if (!JSON_NODE_HOLDS_OBJECT(node) || !label[0] ||
         (id && strspn(id, "0123456789abcdef") < strlen(id)))
         return set_bad_value(reading, NULL, "images", error);
     UprofRunImage *image = uprof_run_add_image(run, label, path, id, NULL);
+    image->guest_path = guest_path ? uprof_text_quote(guest_path) : NULL;
     image->matched = matched && json_node_get_boolean(matched);
     image->is_module = module && json_node_get_boolean(module);
     image->is_from_memory = memory && json_node_get_boolean(memory);

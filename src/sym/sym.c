@@ -387,6 +387,7 @@ uprof_sym_module(const UprofSym *sym, unsigned number, UprofSymModule *module)
         .label = image->label,
         .build_id = image->build_id,
         .path = image->file->path,
+        .guest_path = image->guest_path,
         .is_from_memory = image->is_from_memory,
         .n_symbols = uprof_symbol_table_count(image->table),
         .cfi = image->cfi,

@@ -79,7 +79,7 @@ MEMBERS = {
 }
 # The members of "waits", which only sidecars of runs with --waits have.
 WAITS = "walks tasks incomplete time_ms total_us unknown_us"
-IMAGE = "name build_id symbols matched module memory"
+IMAGE = "name build_id symbols guest_path matched module memory"
 # The members of "linux", which only sidecars of Linux guests have.
 LINUX = {
     "release": str, "btf": bool, "processes": bool, "symbols": int, "modules": int,

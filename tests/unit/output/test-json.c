@@ -165,7 +165,7 @@ check_integers(JsonObject *object, const char *name, JsonNode *node, gpointer da
 static void
 test_members(void)
 {
-    static const char *const image[MEMBERS_MAX] = { "name",    "build_id", "symbols",
+    static const char *const image[MEMBERS_MAX] = { "name",    "build_id", "symbols", "guest_path",
                                                     "matched", "module",   "memory" };
     g_autoptr(UprofRun) run = make_run("web-1");
     GString *text = render(run);
