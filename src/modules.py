@@ -6,15 +6,15 @@ modules.py TABLE [GROUP...] - print the rows of modules.ini for meson
 Prints one line for each module: its name, the modules it uses, its outside
 libraries and its source files, separated by '|'; items are separated by
 blanks. GROUPs name the optional sources and libraries that are built.
-The groups `xen-module`, `xl-module`, `debuginfod-helper` and `push-helper` are printed as
-modules of that name.
+The groups `xen-module`, `xl-module`, `debuginfod-helper`, `push-helper` and `disk-helper` are
+printed as modules of that name.
 """
 
 import configparser
 import sys
 
 NOT_MODULES = ("shared", "everywhere")
-OWN_PROGRAMS = ("xen-module", "xl-module", "debuginfod-helper", "push-helper")
+OWN_PROGRAMS = ("xen-module", "xl-module", "debuginfod-helper", "push-helper", "disk-helper")
 
 
 def read_table(path):

@@ -8,6 +8,12 @@
 
 #include "uprof/profile-xml.h"
 
+/** UprofDomainDisk: a disk that is a file or a block device of the host; all strings are owned */
+typedef struct {
+    char *format; /* such as "qcow2" */
+    char *path;
+} UprofDomainDisk;
+
 /** UprofDomainXml: all strings are owned */
 typedef struct {
     char *type; /* "kvm", "qemu", "xen", "test", ... */
@@ -20,6 +26,7 @@ typedef struct {
     unsigned vcpus;         /* plugged vCPUs, at least 1 */
     unsigned vcpus_max;     /* plugged vCPUs and those that can be plugged */
     bool shared_memory;     /* memoryBacking has access mode 'shared': other processes can map it */
+    GPtrArray *disks;       /* of UprofDomainDisk, in the order of the XML, up to 64; owned */
     UprofMetadata metadata; /* owned */
 } UprofDomainXml;
 

@@ -7,6 +7,16 @@
 #include <sys/types.h>
 
 /**
+ * uprof_helper_process_find:
+ * @name: of a helper program
+ * @folder: of the installed helpers
+ *
+ * Returns: (transfer full): path of the helper beside this program, as in a build folder, or of the
+ *   installed one
+ */
+char *uprof_helper_process_find(const char *name, const char *folder);
+
+/**
  * uprof_helper_process_start: starts a program with the environment of this process
  * @words: the path of the program, its arguments, and %NULL; borrowed
  * @fds: borrowed: its standard input, output and error

@@ -18,6 +18,9 @@ char *uprof_format_ns(uint64_t ns);
 /** uprof_format_percent: Returns: (transfer full): @part of @whole, such as "97.1" */
 char *uprof_format_percent(uint64_t part, uint64_t whole);
 
+/** uprof_format_bytes: Returns: (transfer full): "180.4 kB" or "34.1 MB" */
+char *uprof_format_bytes(uint64_t bytes);
+
 /** uprof_format_budget: Returns: (transfer full): percent, such as "10" for 100000 ppm */
 char *uprof_format_budget(uint64_t ppm);
 

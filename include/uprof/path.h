@@ -18,6 +18,16 @@
 char *uprof_path_absolute(const char *path);
 
 /**
+ * uprof_path_of_domain_files: the folder of files that were copied out of a domain's own disks.
+ * Other domains do not use them: a guest could give a wrong file any build-id.
+ * @cache: the symbol cache
+ * @uuid: of the domain; any text
+ *
+ * Returns: (transfer full) (nullable): %NULL if @uuid is not a UUID
+ */
+char *uprof_path_of_domain_files(const char *cache, const char *uuid);
+
+/**
  * uprof_path_is_of_system: is @path in a folder where packages of the distribution have programs
  * and libraries, such as "/usr"?
  *

@@ -93,6 +93,12 @@ bool uprof_settings_take_metadata(UprofSettings *settings, const UprofMetadata *
                                   const UprofConfig *limits, GPtrArray *symbols, GError **error);
 
 /**
+ * uprof_settings_take_config: sets rate, duration and budget as configured, unless the command line
+ * has set them. Metadata overrides the configuration, and the command line overrides both.
+ */
+void uprof_settings_take_config(UprofSettings *settings, const UprofConfig *config);
+
+/**
  * uprof_settings_is_enabled: does a round of `collect` sample the domain called @name?
  *
  * Returns: false without an error if it does not; with %UPROF_ERROR_BAD_DATA if its metadata is bad

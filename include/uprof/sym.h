@@ -101,6 +101,14 @@ typedef struct {
 /** uprof_sym_configure: call it before files are added */
 void uprof_sym_configure(UprofSym *sym, const UprofSymConfig *config);
 
+/**
+ * uprof_sym_set_domain: uses files that were copied out of the disks of this domain, too
+ * @uuid: (nullable): of the domain
+ *
+ * Call it after uprof_sym_configure(). Does nothing without a cache.
+ */
+void uprof_sym_set_domain(UprofSym *sym, const char *uuid);
+
 /** uprof_sym_has_line_names: do names of frames include file and line? */
 bool uprof_sym_has_line_names(const UprofSym *sym);
 

@@ -70,7 +70,9 @@ add_symbols(UprofCaptureReplay *replay, const UprofReplaySettings *settings, GEr
 {
     UprofSym *sym = replay->pipeline->sym;
 
-    if (!uprof_symbol_settings_apply(settings->symbols, sym, error))
+    const bool ok = uprof_symbol_settings_apply(settings->symbols, sym, error);
+    uprof_sym_set_domain(sym, replay->run->uuid);
+    if (!ok)
         return false;
     replay->n_given = uprof_sym_n_sources(sym);
     if (replay->n_given == 0)

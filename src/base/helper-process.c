@@ -1,9 +1,22 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #include "uprof/helper-process.h"
 
+#include <glib.h>
 #include <signal.h>
 #include <spawn.h>
 #include <unistd.h>
+
+/* Who can replace a file beside the program can replace the program, too. */
+char *
+uprof_helper_process_find(const char *name, const char *folder)
+{
+    g_autofree char *own = g_file_read_link("/proc/self/exe", NULL);
+    g_autofree char *own_folder = g_path_get_dirname(own ? own : "/");
+    g_autofree char *beside = g_build_filename(own_folder, name, NULL);
+
+    return g_file_test(beside, G_FILE_TEST_IS_EXECUTABLE) ? g_steal_pointer(&beside)
+                                                          : g_build_filename(folder, name, NULL);
+}
 
 int
 uprof_helper_process_start(char *const *words, const int fds[3], pid_t *pid)

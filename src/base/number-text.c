@@ -45,6 +45,17 @@ uprof_format_percent(uint64_t part, uint64_t whole)
 }
 
 char *
+uprof_format_bytes(uint64_t bytes)
+{
+    enum { KILOBYTE = 1000, MEGABYTE = 1000 * 1000 };
+    const bool is_large = bytes >= MEGABYTE;
+    const uint64_t tenths = bytes * 10 / (is_large ? MEGABYTE : KILOBYTE);
+
+    return g_strdup_printf("%" G_GUINT64_FORMAT ".%u %s", tenths / 10, (unsigned)(tenths % 10),
+                           is_large ? "MB" : "kB");
+}
+
+char *
 uprof_format_budget(uint64_t ppm)
 {
     /* 1 percent is 10000 ppm, so ppm / 10 are thousandths of a percent. */

@@ -18,6 +18,15 @@ uprof_path_absolute(const char *path)
     return g_canonicalize_filename(path, remembered);
 }
 
+char *
+uprof_path_of_domain_files(const char *cache, const char *uuid)
+{
+    if (!uuid || !g_uuid_string_is_valid(uuid))
+        return NULL;
+    g_autofree char *lower = g_ascii_strdown(uuid, -1);
+    return g_build_filename(cache, "domains", lower, NULL);
+}
+
 bool
 uprof_path_is_of_system(const char *path)
 {

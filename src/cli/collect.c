@@ -7,39 +7,19 @@
 #include "exit-priv.h"
 #include "uprof/run-lines.h"
 #include "uprof/clock.h"
-#include "uprof/json-writer.h"
 #include "uprof/round.h"
 #include "uprof/text.h"
+#include "uprof/turn-json.h"
 
 #include <stdio.h>
 #include <unistd.h>
 
 static void
-write_text(UprofJsonWriter *json, const char *key, const char *text)
-{
-    g_autofree char *clean = uprof_text_quote(text);
-
-    uprof_json_string(json, key, clean);
-}
-
-static void
 print_json(const UprofCandidate *candidate, const char *result, const char *reason,
            const UprofTaskResult *facts)
 {
-    g_autoptr(GString) out = g_string_new(NULL);
-    UprofJsonWriter json = { .out = out };
+    g_autoptr(GString) out = uprof_turn_json(candidate, result, reason, facts);
 
-    uprof_json_begin(&json, NULL, UPROF_JSON_OBJECT);
-    write_text(&json, "name", candidate->name);
-    write_text(&json, "uuid", candidate->uuid);
-    write_text(&json, "result", result);
-    write_text(&json, "reason", reason);
-    if (facts) {
-        uprof_json_uint(&json, "samples", facts->samples);
-        uprof_json_uint(&json, "duration_ms", facts->duration_ns / UPROF_NS_PER_MS);
-        uprof_json_uint(&json, "held_us", facts->held_ns / UPROF_NS_PER_US);
-    }
-    uprof_json_end(&json, UPROF_JSON_OBJECT);
     puts(out->str);
     fflush(stdout);
 }
@@ -97,21 +77,6 @@ print_candidate(const UprofCandidate *candidate, void *data)
         printf("%s (%s): would be sampled for %s\n", name, candidate->uuid, seconds);
 }
 
-/* Metadata overrides the configuration, and the command line overrides both. */
-static void
-apply_config(UprofOptions *options)
-{
-    const UprofConfig *config = options->config;
-    UprofSettings *settings = &options->settings;
-
-    if (!settings->given.rate)
-        settings->rate_mhz = config->rate_mhz;
-    if (!settings->given.duration)
-        settings->duration_ns = config->duration_ns;
-    if (!settings->given.budget)
-        settings->budget_ppm = config->budget_ppm;
-}
-
 static int
 choose_exit(const UprofRoundResult *result)
 {
@@ -137,7 +102,7 @@ uprof_collect_run(UprofOptions *options)
     options->config = uprof_config_load(options->config_path, &error);
     if (!options->config)
         return uprof_exit_say_error(error);
-    apply_config(options);
+    uprof_settings_take_config(&options->settings, options->config);
     const UprofRoundSettings settings = {
         .session = uprof_options_session(options, &notices),
         .uris = options->uris->len > 0 ? options->uris : options->config->uris,

@@ -24,6 +24,7 @@ int uprof_prune_run(UprofOptions *options);
 int uprof_history_run(UprofOptions *options);
 int uprof_summary_run(UprofOptions *options);
 int uprof_push_run(UprofOptions *options);
+int uprof_symbols_run(UprofOptions *options);
 
 /**
  * uprof_complete_run: the command `--complete WORD...`, for the completion of shells

@@ -36,6 +36,7 @@ typedef enum {
     UPROF_COMMAND_DMESG = 1 << 16,
     UPROF_COMMAND_PS = 1 << 17,
     UPROF_COMMAND_PUSH = 1 << 18,
+    UPROF_COMMAND_SYMBOLS = 1 << 19,
 } UprofCommandBit;
 
 /** UprofCommand: a row of the table of commands, which ends with a row without a name */

@@ -49,7 +49,8 @@ enum {
     PS = UPROF_COMMAND_PS,
     NAMING = RECORD | WATCH, /* commands that name the files of each domain */
     LIVE = RECORD | DUMP | CHECK | TOP | WATCH,
-    OPENING = LIVE | UPROF_COMMAND_DMESG | PS, /* commands that open guests */
+    COPY = UPROF_COMMAND_SYMBOLS,
+    OPENING = LIVE | UPROF_COMMAND_DMESG | PS | COPY, /* commands that open guests */
     FILES = REPORT | DIFF,
     DRAWING = DIFF | HISTORY, /* write pictures alone */
     PUSH = UPROF_COMMAND_PUSH,
@@ -403,7 +404,7 @@ static const Option table[] = {
       "libvirt URI (default: LIBVIRT_DEFAULT_URI); collect takes several",
       take_uri, MEMBER(uris), .choices = "qemu:///system qemu:///session xen:///system test:///default",
       .heading = "What to sample" },
-    { "all", '\0', RECORD | DUMP | PS | UPROF_COMMAND_DMESG | TOP | LIST | WATCH, NULL,
+    { "all", '\0', RECORD | DUMP | PS | UPROF_COMMAND_DMESG | TOP | LIST | WATCH | COPY, NULL,
       "use all running domains; list shows all without this option",
       take_flag, MEMBER(all) },
     { "domid", '\0', OPENING, "N",
@@ -504,10 +505,10 @@ static const Option table[] = {
       take_symbols, .choices = UPROF_COMPLETE_FILES,
       .form = "FILE, or FILE@BASE with BASE in hexadecimal",
       .heading = "Symbols" },
-    { "sysroot", '\0', LIVE | FILES, "DIR",
+    { "sysroot", '\0', LIVE | FILES | COPY, "DIR",
       "folder with the files of a Linux guest (repeatable)",
       take_folder, MEMBER(sysroots), .choices = UPROF_COMPLETE_FOLDERS, .form = "a folder" },
-    { "debug-dir", '\0', LIVE | FILES, "DIR",
+    { "debug-dir", '\0', LIVE | FILES | COPY, "DIR",
       "folder of separate debug files (repeatable; default: /usr/lib/debug)",
       take_folder, MEMBER(debug_folders), .choices = UPROF_COMPLETE_FOLDERS, .form = "a folder" },
     { "memory", '\0', LIVE | FILES | COLLECT, "MIB",

@@ -126,6 +126,44 @@ read_memory(xmlNode *root, UprofDomainXml *xml)
 }
 
 static void
+free_disk(gpointer data)
+{
+    UprofDomainDisk *disk = data;
+
+    g_free(disk->format);
+    g_free(disk->path);
+    g_free(disk);
+}
+
+static void
+add_disk(xmlNode *node, GPtrArray *disks)
+{
+    xmlNode *source = find_element(node, "source"), *driver = find_element(node, "driver");
+    g_autofree char *device = uprof_xml_value(node, "device");
+    char *file = source ? uprof_xml_value(source, "file") : NULL;
+    g_autofree char *path = !file && source ? uprof_xml_value(source, "dev") : file;
+    g_autofree char *format = driver ? uprof_xml_value(driver, "type") : NULL;
+
+    if ((device && strcmp(device, "disk") != 0) || !path || path[0] != '/' ||
+        strlen(path) > UPROF_XML_VALUE_BYTES_MAX || disks->len >= UPROF_DOMAIN_DISKS_MAX)
+        return;
+    UprofDomainDisk *disk = g_new0(UprofDomainDisk, 1);
+    disk->format = format && format[0] ? g_steal_pointer(&format) : g_strdup("raw");
+    disk->path = g_steal_pointer(&path);
+    g_ptr_array_add(disks, disk);
+}
+
+static void
+read_disks(xmlNode *root, GPtrArray *disks)
+{
+    const xmlNode *devices = find_element(root, "devices");
+
+    for (xmlNode *node = devices ? devices->children : NULL; node; node = node->next)
+        if (uprof_xml_is_element(node, "disk", NULL))
+            add_disk(node, disks);
+}
+
+static void
 read_metadata(xmlNode *root, UprofMetadata *metadata)
 {
     xmlNode *node = find_element(root, "metadata");
@@ -152,10 +190,12 @@ uprof_domain_xml_parse(UprofSlice text, GError **error)
     }
 
     g_autoptr(UprofDomainXml) xml = g_new0(UprofDomainXml, 1);
+    xml->disks = g_ptr_array_new_with_free_func(free_disk);
     uprof_metadata_init(&xml->metadata);
     if (!read_fields(root, xml, error) || !read_vcpus(root, xml, error))
         return NULL;
     read_memory(root, xml);
+    read_disks(root, xml->disks);
     read_metadata(root, &xml->metadata);
     return g_steal_pointer(&xml);
 }
@@ -168,6 +208,7 @@ uprof_domain_xml_free(UprofDomainXml *xml)
 
     for (size_t i = 0; i < G_N_ELEMENTS(fields); i++)
         g_free(G_STRUCT_MEMBER(char *, xml, fields[i].offset));
+    g_clear_pointer(&xml->disks, g_ptr_array_unref);
     uprof_metadata_clear(&xml->metadata);
     g_free(xml);
 }

@@ -167,29 +167,13 @@ open_files(UprofPushClient *client, const UprofDestination *destination, GError 
            open_file(client, destination->key_file, true, &begin->has_key, error);
 }
 
-/*
- * Returns: (transfer full): the helper beside this program, as in a build folder, or the installed
- *   one. Who can replace a file beside the program can replace the program, too.
- */
-static char *
-find_program(void)
-{
-    g_autofree char *own = g_file_read_link("/proc/self/exe", NULL);
-    g_autofree char *folder = g_path_get_dirname(own ? own : "/");
-    g_autofree char *beside = g_build_filename(folder, "push-helper", NULL);
-
-    return g_file_test(beside, G_FILE_TEST_IS_EXECUTABLE)
-               ? g_steal_pointer(&beside)
-               : g_build_filename(UPROF_MODULE_FOLDER, "push-helper", NULL);
-}
-
 UprofPushClient *
 uprof_push_client_new(const UprofDestination *destination, const char *path, GError **error)
 {
     g_autoptr(UprofPushClient) client = g_new0(UprofPushClient, 1);
 
     client->url = g_strconcat(destination->url, path, NULL);
-    client->program = find_program();
+    client->program = uprof_helper_process_find("push-helper", UPROF_MODULE_FOLDER);
     client->begin.timeout_s = TIMEOUT_S;
     client->lines = uprof_credentials_header(destination, error);
     if (!client->lines || !open_files(client, destination, error) || !start_helper(client, error))

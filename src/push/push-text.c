@@ -2,8 +2,7 @@
 #include "uprof/push-rounds.h"
 
 #include "uprof/json-writer.h"
-
-enum { KILOBYTE = 1000, MEGABYTE = 1000 * KILOBYTE };
+#include "uprof/number-text.h"
 
 /* @more: (nullable) */
 static void
@@ -14,20 +13,11 @@ append_part(GString *text, unsigned n, const char *what, const char *more)
                                more ? more : "");
 }
 
-static char *
-describe_bytes(uint64_t bytes)
-{
-    const bool is_large = bytes >= MEGABYTE;
-    const uint64_t tenths = bytes * 10 / (is_large ? MEGABYTE : KILOBYTE);
-
-    return g_strdup_printf(" (%" G_GUINT64_FORMAT ".%u %s)", tenths / 10, (unsigned)(tenths % 10),
-                           is_large ? "MB" : "kB");
-}
-
 char *
 uprof_push_describe(const UprofPushResult *result)
 {
-    g_autofree char *bytes = describe_bytes(result->bytes_sent);
+    g_autofree char *size = uprof_format_bytes(result->bytes_sent);
+    g_autofree char *bytes = g_strdup_printf(" (%s)", size);
     g_autofree char *why = g_strconcat(" (", result->why_left, ")", NULL);
     g_autoptr(GString) text = g_string_new(NULL);
 

@@ -100,6 +100,17 @@ uprof_settings_take_metadata(UprofSettings *settings, const UprofMetadata *metad
     return true;
 }
 
+void
+uprof_settings_take_config(UprofSettings *settings, const UprofConfig *config)
+{
+    if (!settings->given.rate)
+        settings->rate_mhz = config->rate_mhz;
+    if (!settings->given.duration)
+        settings->duration_ns = config->duration_ns;
+    if (!settings->given.budget)
+        settings->budget_ppm = config->budget_ppm;
+}
+
 bool
 uprof_settings_is_enabled(const UprofConfig *config, const char *name,
                           const UprofMetadata *metadata, GError **error)

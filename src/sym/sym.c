@@ -158,6 +158,22 @@ uprof_sym_configure(UprofSym *sym, const UprofSymConfig *config)
     sym->sysroots = copy_sysroots(config->sysroots);
 }
 
+void
+uprof_sym_set_domain(UprofSym *sym, const char *uuid)
+{
+    g_autofree char *folder =
+        sym->cache_folder ? uprof_path_of_domain_files(sym->cache_folder, uuid) : NULL;
+    const guint n = g_strv_length(sym->debug_folders);
+
+    if (!folder)
+        return;
+    /* before the cache, which is the last one */
+    sym->debug_folders = g_renew(char *, sym->debug_folders, n + 2);
+    sym->debug_folders[n + 1] = NULL;
+    sym->debug_folders[n] = sym->debug_folders[n - 1];
+    sym->debug_folders[n - 1] = g_steal_pointer(&folder);
+}
+
 bool
 uprof_sym_has_line_names(const UprofSym *sym)
 {

@@ -221,6 +221,7 @@ add_symbols(Worker *worker, const UprofBegin *begin, GError **error)
         uprof_symbol_settings_apply_usable(symbols, analysis->pipeline->sym, &analysis->notices);
     else if (!uprof_symbol_settings_apply(symbols, analysis->pipeline->sym, error))
         return false;
+    uprof_sym_set_domain(analysis->pipeline->sym, analysis->run->uuid);
     if (symbols->files->len == 0)
         add_metadata_symbols(analysis, begin);
     worker->n_replaceable = uprof_sym_n_sources(analysis->pipeline->sym);

@@ -52,6 +52,8 @@ USAGE_CASES = (
     ("dump", "no DOMAIN is given; to list them: virt-uprof list"),
     ("dmesg", "no DOMAIN is given; to list them: virt-uprof list"),
     ("ps", "no DOMAIN is given; to list them: virt-uprof list"),
+    ("symbols", "no DOMAIN is given; to list them: virt-uprof list"),
+    ("symbols -o x.svg x", "--output does not belong to 'symbols'"),
     ("ps --state Q x", "--state 'Q' is not letters of states, of RSDTtXZPI"),
     ("ps --state= x", "--state '' is not letters of states, of RSDTtXZPI"),
     ("dump --tasks=DD0 x", "--tasks 'DD0' is not letters of states, of RSDTtXZPI"),
@@ -396,7 +398,7 @@ def test_default(suite):
     suite.expect("record/quiet", ["-q", "-c", DEFAULT, "test"], USELESS, no_access)
     suite.expect("record/all", ["-c", DEFAULT, "--all", "-o", "%d.folded"], USELESS, no_access)
     suite.expect("dump/no-access", ["-c", DEFAULT, "dump", "test"], USELESS, no_access)
-    for command in ("dump", "ps", "dmesg"):
+    for command in ("dump", "ps", "dmesg", "symbols"):
         suite.expect(command + "/all", ["-c", DEFAULT, command, "--all"], USELESS, no_access)
     suite.expect("dump/json", ["-c", DEFAULT, "dump", "--json", "test"], USELESS, no_access)
     suite.expect("dmesg/no-access", ["-c", DEFAULT, "dmesg", "test"], USELESS, no_access)
@@ -411,7 +413,7 @@ def test_default(suite):
         "test:///default; to list them: virt-uprof list",
     )
     (suite.folder / "x.folded").unlink()
-    for command in ("record", "dump", "dmesg", "ps"):
+    for command in ("record", "dump", "dmesg", "ps", "symbols"):
         suite.expect(
             command + "/unknown",
             ["-c", DEFAULT, command, "tset"],

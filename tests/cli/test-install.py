@@ -30,6 +30,7 @@ FILES = (
     ("LIBDIR/virt-uprof/xen.so",                                    0o755, "xen"),
     ("LIBDIR/virt-uprof/xl.so",                                     0o755, "xl"),
     ("LIBDIR/virt-uprof/debuginfod-helper",                         0o755, "debuginfod"),
+    ("LIBDIR/virt-uprof/disk-helper",                               0o755, "guestfs"),
     ("LIBDIR/virt-uprof/push-helper",                               0o755, "push"),
     ("SYSCONFDIR/virt-uprof.xml",                                   0o644, None),
     ("share/man/man1/virt-uprof.1",                                 0o644, None),

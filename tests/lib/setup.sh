@@ -24,7 +24,7 @@ guest_seconds=${guest_seconds:-120}
 build_packages=(
     meson ninja-build pkg-config gcc g++ libc6-dev binutils
     libvirt-dev libglib2.0-dev libjson-glib-dev libxml2-dev libpopt-dev libelf-dev libdw-dev zlib1g-dev liblzma-dev
-    libiberty-dev libseccomp-dev libzydis-dev libdebuginfod-dev libcurl4-openssl-dev
+    libiberty-dev libseccomp-dev libzydis-dev libdebuginfod-dev libcurl4-openssl-dev libguestfs-dev
 )
 live_packages=(libvirt-daemon-system libvirt-clients qemu-system-x86 util-linux mount procps python3 gdb debuginfod)
 # The first package builds the module for Xen. The others make the images of both labs.

@@ -52,6 +52,22 @@ SH
     program=$work/virt-uprof
 }
 
+# prepare_appliance: gives libguestfs a kernel for its virtual machine, if this host has none
+prepare_appliance()
+{
+    local folder=$work/appliance release
+    ! compgen -G '/boot/vmlinuz-*' >/dev/null || return 0
+    release=$(apt-cache depends linux-image-cloud-amd64 | sed -nE 's/^ *Depends: linux-image-(.*)$/\1/p' | head -n 1)
+    mkdir -p "$folder"
+    (cd "$folder" && try_often apt-get -q -o APT::Sandbox::User=root download "linux-image-$release" &&
+        dpkg-deb -x "linux-image-$release"_*.deb . && depmod -b "$folder" "$release") >"$work/appliance.log" 2>&1 ||
+        fail "no kernel for libguestfs: $(tail -n 5 "$work/appliance.log")"
+    chmod 755 "$folder"
+    export SUPERMIN_KERNEL=$folder/boot/vmlinuz-$release SUPERMIN_MODULES=$folder/lib/modules/$release
+    export SUPERMIN_KERNEL_VERSION=$release
+}
+
+helpers=$(dirname "$program")
 need_daemon
 build_image || fail 'no image'
 image=$(image_folder)
@@ -126,3 +142,22 @@ export VIRT_UPROF_CACHE=$work/cache-of-run
 sample 400 "$work/late" --sysroot "$work/empty" "$name"
 grep -qE 'debuginfod: [1-9][0-9]* symbol files fetched' "$work/err" || fail "no file was fetched in a run"
 result sidecar "$work/late.meta.json" "${from_cache//cache/cache-of-run}"
+
+# The guest's own disk has these files, too. What is copied serves this domain alone.
+[ -e "$helpers/disk-helper" ] || skip 'the build is without libguestfs'
+DEBUGINFOD_URLS=
+export VIRT_UPROF_CACHE=$work/cache-of-disks
+prepare_appliance
+profile 0 symbols -c "$libvirt_uri" --sysroot "$work/empty" "$name"
+grep -qE "^$name: [1-9][0-9]* files copied from its disks \([0-9.]+ MB\)$" "$work/err" || fail 'no file was copied'
+[ "$(find "$work/cache-of-disks" -type f ! -path "*/domains/${guest_uuids[$name]}/.build-id/*" | wc -l)" = 0 ] ||
+    fail 'a copy is in the folder of all domains'
+profile 0 report --sysroot "$work/empty" -o "$work/copied.folded" -o "$work/copied.meta.json" "$work/all.capture"
+result same 98 "$work/copied.folded" "$work/files.folded"
+from_disks=${from_cache//cache/cache-of-disks/domains}
+result sidecar "$work/copied.meta.json" "$from_disks"
+sample 200 "$work/own" --sysroot "$work/empty" "$name"
+result sidecar "$work/own.meta.json" "$from_disks"
+profile 0 symbols -c "$libvirt_uri" --sysroot "$work/root" "$name"
+says 'nothing to copy: '
+must_be_free "$name"

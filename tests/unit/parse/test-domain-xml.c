@@ -72,6 +72,43 @@ test_complete(void)
     g_assert_cmpstr(g_ptr_array_index(metadata->symbols, 1), ==, "/b & c");
 }
 
+/* Only files and devices of this host are disks; a CD is none. */
+static void
+test_disks(void)
+{
+    static const char text[] =
+        HEAD "<devices><disk type='file'><driver name='qemu' type='qcow2'/>"
+             "<source file='/a/b &amp; c.qcow2'/></disk>"
+             "<disk type='block' device='disk'><source dev='/dev/vg/web-1'/></disk>"
+             "<disk type='file' device='cdrom'><source file='/a/cd.iso'/></disk>"
+             "<disk type='network'><source protocol='rbd' name='pool/x'/></disk>"
+             "<disk type='file'><source file='relative'/></disk>"
+             "<disk type='file'/></devices>" TAIL;
+    static const char *const expected[][2] = { { "qcow2", "/a/b & c.qcow2" },
+                                               { "raw", "/dev/vg/web-1" } };
+    g_autoptr(UprofDomainXml) xml = uprof_domain_xml_parse(slice_of(text), NULL);
+
+    g_assert_cmpuint(xml->disks->len, ==, G_N_ELEMENTS(expected));
+    for (guint i = 0; i < xml->disks->len; i++) {
+        const UprofDomainDisk *disk = g_ptr_array_index(xml->disks, i);
+        g_assert_cmpstr(disk->format, ==, expected[i][0]);
+        g_assert_cmpstr(disk->path, ==, expected[i][1]);
+    }
+}
+
+static void
+test_many_disks(void)
+{
+    enum { MORE = UPROF_DOMAIN_DISKS_MAX + 10 };
+    g_autoptr(GString) text = g_string_new(HEAD "<devices>");
+
+    for (unsigned i = 0; i < MORE; i++)
+        g_string_append(text, "<disk type='file'><source file='/a'/></disk>");
+    g_string_append(text, "</devices>" TAIL);
+    g_autoptr(UprofDomainXml) xml = uprof_domain_xml_parse(slice_of(text->str), NULL);
+    g_assert_cmpuint(xml->disks->len, ==, UPROF_DOMAIN_DISKS_MAX);
+}
+
 /* A user can still sample a domain by hand if the metadata of the domain is bad. */
 static void
 test_bad_metadata(void)
@@ -241,6 +278,8 @@ main(int argc, char **argv)
     g_test_add_func("/domain-xml/complete", test_complete);
     g_test_add_func("/domain-xml/bad-metadata", test_bad_metadata);
     g_test_add_func("/domain-xml/minimal", test_minimal);
+    g_test_add_func("/domain-xml/disks", test_disks);
+    g_test_add_func("/domain-xml/many-disks", test_many_disks);
     for (size_t i = 0; i < G_N_ELEMENTS(cases); i++) {
         g_autofree char *path = g_strdup_printf("/domain-xml/case/%s", cases[i].name);
         g_test_add_data_func(path, GSIZE_TO_POINTER(i), test_case);
