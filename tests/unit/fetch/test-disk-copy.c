@@ -112,10 +112,10 @@ test_answers(void)
 {
     char *folder = g_dir_make_tmp("disk-copy-XXXXXX", NULL);
     g_autofree char *program =
-        g_build_filename(folder, "cache/domains/" UUID "/.build-id/00", ID + 2, NULL);
+        g_build_filename(folder, "cache/domains/" UUID "/.build-id/00", &ID[2], NULL);
     g_autofree char *debug = g_strconcat(program, ".debug", NULL);
     g_autofree char *other =
-        g_build_filename(folder, "cache/domains/" UUID "/.build-id/ff", OTHER_ID + 2, NULL);
+        g_build_filename(folder, "cache/domains/" UUID "/.build-id/ff", &OTHER_ID[2], NULL);
     g_autofree char *content = NULL;
     g_autoptr(GError) error = NULL;
     UprofDiskCopy *copy = start_copy(folder, "works", &error);
