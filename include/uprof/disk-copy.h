@@ -21,7 +21,6 @@ typedef struct _UprofDiskCopy UprofDiskCopy;
 /** UprofDiskAnswer: the result for one file */
 typedef enum {
     UPROF_DISK_COPIED,
-    UPROF_DISK_KNOWN,   /* the cache has it already */
     UPROF_DISK_MISSING, /* the disks have no such file */
     UPROF_DISK_CHANGED, /* the file has another build-id */
     UPROF_DISK_FAILED,
@@ -33,12 +32,14 @@ typedef enum {
  * @uuid: of the domain
  * @formats, @paths: (array length=@n): of each disk, such as "qcow2"
  * @n: up to %UPROF_DISKS_MAX
+ * @warning: (out) (transfer full) (nullable): why a disk is left out, safe to print
  *
- * Returns: (transfer full) (nullable): %NULL with %UPROF_ERROR_FAILED if the helper is not
+ * Returns: (transfer full) (nullable): %NULL with an error if the helper is not
  *   installed, may not read the disks, or finds no operating system
  */
-UprofDiskCopy *uprof_disk_copy_new(const char *uuid, const char *const *formats,
-                                   const char *const *paths, unsigned n, GError **error);
+UprofDiskCopy *
+uprof_disk_copy_new(const char *uuid, const char *const *formats, const char *const *paths,
+                    unsigned n, char **warning, GError **error);
 void uprof_disk_copy_free(UprofDiskCopy *copy);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(UprofDiskCopy, uprof_disk_copy_free)
 

@@ -42,6 +42,13 @@ void uprof_file_rules_add_settings(UprofFileRules *rules, const UprofSymbolSetti
 void uprof_file_rules_add_folder(UprofFileRules *rules, const char *folder);
 
 /**
+ * uprof_file_rules_set_domain: of the files that were copied out of disks, only those of this
+ * domain may be read; without this call, those of all domains
+ * @uuid: of the domain; if it is not a UUID, none may be read
+ */
+void uprof_file_rules_set_domain(UprofFileRules *rules, const char *uuid);
+
+/**
  * uprof_file_rules_allow_recorded: allows each regular file that begins like a symbol file
  *
  * A capture names the symbol files of its run by their paths.

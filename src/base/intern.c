@@ -19,6 +19,7 @@ typedef struct {
     UprofNameSource source;
     bool is_shared; /* several things have the name, not all in one module; so @module is %NULL */
     bool is_scattered; /* several functions have the name; so @source has no file */
+    bool is_claimed;   /* uprof_name_add_module() was called */
     char text[];
 } Entry;
 
@@ -182,6 +183,10 @@ uprof_name_add_module(const UprofName *name, const UprofName *module)
 {
     Entry *entry = get_entry(name);
 
+    /* the function of another module has another source, known or not */
+    if (entry->is_claimed && entry->module != module)
+        scatter_source(entry);
+    entry->is_claimed = true;
     if (entry->is_shared || (module && entry->module == module))
         return;
     entry->is_shared = !module || entry->module;

@@ -29,12 +29,13 @@ int
 uprof_symbols_run(UprofOptions *options)
 {
     const UprofNotices notices = uprof_options_notices(options);
+    UprofErrorTally tally = { 0 };
 
     found = g_ptr_array_new_with_free_func((GDestroyNotify)uprof_disk_symbols_free);
     int code = uprof_domain_command_run(options, calls, G_N_ELEMENTS(calls), find_files);
+    const bool found_any = found->len > 0;
     for (guint i = 0; i < found->len; i++)
-        code = uprof_exit_worse(code, uprof_exit_of_code(uprof_disk_symbols_copy(
-                                          g_ptr_array_index(found, i), &notices)));
+        uprof_error_count(&tally, uprof_disk_symbols_copy(g_ptr_array_index(found, i), &notices));
     g_ptr_array_unref(found);
-    return code;
+    return found_any ? uprof_exit_worse(code, uprof_exit_of_tally(&tally)) : code;
 }

@@ -497,7 +497,7 @@ static const Option table[] = {
       "frames of a stack, 1 to 1024 (default: 127)",
       take_number, MEMBER(settings.max_depth), GIVEN(given_depth),
       .min = 1, .max = UPROF_DEPTH_MAX },
-    { "json", '\0', ALL & ~(TOP | METADATA | PRUNE | SUMMARY | WATCH), NULL,
+    { "json", '\0', ALL & ~(TOP | METADATA | PRUNE | SUMMARY | WATCH | COPY), NULL,
       "print JSON; with record: the facts of the run, on stdout",
       take_flag, MEMBER(json) },
     { "symbols", 's', LIVE | FILES | COLLECT | METADATA, "FILE[@BASE]",

@@ -9,4 +9,4 @@
 /** uprof_disk_copy_new_by: as uprof_disk_copy_new(); @program: of the helper; @cache: the folder */
 UprofDiskCopy *uprof_disk_copy_new_by(const char *program, const char *cache, const char *uuid,
                                       const char *const *formats, const char *const *paths,
-                                      unsigned n, GError **error);
+                                      unsigned n, char **warning, GError **error);

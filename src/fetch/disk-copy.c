@@ -16,6 +16,7 @@
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/sendfile.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -23,6 +24,7 @@
 enum {
     START_S = 600, /* for libguestfs' virtual machine, which is slow without KVM */
     FILE_S = 300,
+    PIECE_BYTES = 1024 * 1024,
     DOMAIN_MIB = 1024, /* of all files of a domain */
     END_STEP_MS = 20,
     END_STEPS = 500, /* until a helper is killed */
@@ -111,19 +113,14 @@ receive_reply(UprofDiskCopy *copy, unsigned limit_s, char **why)
  * The user who may read the disks: their owner, such as the user of libvirt's QEMU. Root reads no
  * disk: the helper then has the rights of the workers.
  */
-static bool
-find_owner(const char *const *paths, unsigned n, UprofDiskBegin *begin, GError **error)
+static void
+find_owner(const char *const *paths, unsigned n, UprofDiskBegin *begin)
 {
     struct stat info;
 
-    for (unsigned i = 0; i < n; i++) {
-        g_autofree char *shown = uprof_text_quote(paths[i]);
-        if (stat(paths[i], &info) != 0)
-            return uprof_error_fail_errno(error, "cannot look at the disk '%s'", shown);
-        if (geteuid() == 0 && info.st_uid != 0 && begin->uid == 0)
+    for (unsigned i = 0; i < n && geteuid() == 0 && begin->uid == 0; i++)
+        if (stat(paths[i], &info) == 0 && info.st_uid != 0)
             *begin = (UprofDiskBegin){ info.st_uid, info.st_gid };
-    }
-    return true;
 }
 
 static bool
@@ -154,19 +151,21 @@ check_disks(const char *const *formats, const char *const *paths, unsigned n, GE
 
 static bool
 start_helper(UprofDiskCopy *copy, const char *const *formats, const char *const *paths, unsigned n,
-             GError **error)
+             char **warning, GError **error)
 {
     UprofDiskBegin begin = { 0 };
     g_autofree char *why = NULL;
 
-    if (!check_disks(formats, paths, n, error) || !find_owner(paths, n, &begin, error) ||
-        !start_process(copy, error))
+    find_owner(paths, n, &begin);
+    if (!check_disks(formats, paths, n, error) || !start_process(copy, error))
         return false;
     const UprofDiskAnswer answer = send_begin(copy, &begin, formats, paths, n)
                                        ? receive_reply(copy, START_S, &why)
                                        : UPROF_DISK_LOST;
-    if (answer == UPROF_DISK_COPIED)
+    if (answer == UPROF_DISK_COPIED) {
+        *warning = g_steal_pointer(&why);
         return true;
+    }
     g_set_error(error, UPROF_ERROR, UPROF_ERROR_FAILED, "cannot read its disks: %s",
                 why ? why : "the program that reads disks has died");
     return false;
@@ -175,7 +174,7 @@ start_helper(UprofDiskCopy *copy, const char *const *formats, const char *const 
 UprofDiskCopy *
 uprof_disk_copy_new_by(const char *program, const char *cache, const char *uuid,
                        const char *const *formats, const char *const *paths, unsigned n,
-                       GError **error)
+                       char **warning, GError **error)
 {
     g_autoptr(UprofDiskCopy) copy = g_new0(UprofDiskCopy, 1);
 
@@ -183,20 +182,29 @@ uprof_disk_copy_new_by(const char *program, const char *cache, const char *uuid,
     copy->folder = uprof_path_of_domain_files(cache, uuid);
     g_assert(copy->folder); /* libvirt gives each domain a UUID */
     copy->program = g_strdup(program);
-    if (!uprof_symbol_cache_make(cache, error) || !uprof_symbol_cache_make(copy->folder, error) ||
-        !start_helper(copy, formats, paths, n, error))
+    *warning = NULL;
+    if (!uprof_symbol_cache_make(cache, error))
+        return NULL;
+    /* the files are those of a tenant: only this user may read them */
+    if (g_mkdir_with_parents(copy->folder, 0700) != 0) {
+        uprof_error_fail_errno(error, "cannot make '%s'", copy->folder);
+        return NULL;
+    }
+    uprof_symbol_cache_shrink(copy->folder, (uint64_t)DOMAIN_MIB << 20);
+    if (!uprof_symbol_cache_make(copy->folder, error) ||
+        !start_helper(copy, formats, paths, n, warning, error))
         return NULL;
     return g_steal_pointer(&copy);
 }
 
 UprofDiskCopy *
 uprof_disk_copy_new(const char *uuid, const char *const *formats, const char *const *paths,
-                    unsigned n, GError **error)
+                    unsigned n, char **warning, GError **error)
 {
     g_autofree char *program = uprof_helper_process_find("disk-helper", UPROF_MODULE_FOLDER);
     g_autofree char *cache = uprof_symbol_cache_folder();
 
-    return uprof_disk_copy_new_by(program, cache, uuid, formats, paths, n, error);
+    return uprof_disk_copy_new_by(program, cache, uuid, formats, paths, n, warning, error);
 }
 
 void
@@ -212,12 +220,13 @@ uprof_disk_copy_free(UprofDiskCopy *copy)
 
 /* ---- Files ---- */
 
+/* @fd: an empty file of the helper. Returns: MISSING, CHANGED, FAILED or LOST without a copy */
 static UprofDiskAnswer
 fill_file(UprofDiskCopy *copy, const char *path, const char *build_id, int fd, char **why)
 {
     const UprofSlice parts[] = { { build_id, strlen(build_id) + 1 }, { path, strlen(path) + 1 } };
 
-    if (copy->helper == 0 || strlen(path) >= UPROF_DISK_PATH_BYTES_MAX ||
+    if (strlen(path) >= UPROF_DISK_PATH_BYTES_MAX ||
         strlen(build_id) > 2 * UPROF_DISK_BUILD_ID_BYTES_MAX)
         return UPROF_DISK_MISSING;
     if (!uprof_channel_send(copy->channel, UPROF_DISK_COPY, parts, G_N_ELEMENTS(parts), &fd, 1)) {
@@ -227,49 +236,83 @@ fill_file(UprofDiskCopy *copy, const char *path, const char *build_id, int fd, c
     return receive_reply(copy, FILE_S, why);
 }
 
+/*
+ * Copies what the helper has written. The helper can still write to its own file, but workers read
+ * the copy.
+ *
+ * Returns: how many bytes; -1 with errno
+ */
+static int64_t
+take_content(int from, int to)
+{
+    const off_t size_max = (off_t)UPROF_DISK_FILE_MIB_MAX << 20;
+    off_t at = 0;
+    ssize_t n;
+
+    do
+        n = sendfile(to, from, &at, PIECE_BYTES);
+    while (n > 0 && at <= size_max);
+    if (n > 0)
+        errno = EFBIG;
+    return n == 0 ? (int64_t)at : -1;
+}
+
+static UprofDiskAnswer
+keep_file(UprofDiskCopy *copy, const UprofCachedFile *file, int content, uint64_t *bytes,
+          char **why)
+{
+    g_autofree char *temporary = NULL;
+    g_autoptr(GError) error = NULL;
+    const int fd = uprof_symbol_cache_begin(copy->folder, &temporary, &error);
+    const int64_t n = fd >= 0 ? take_content(content, fd) : -1;
+
+    if (fd >= 0 && n < 0) {
+        uprof_error_fail_errno(&error, "cannot write to '%s'", copy->folder);
+        unlink(temporary);
+    }
+    if (fd >= 0)
+        close(fd);
+    if (n >= 0 && uprof_symbol_cache_commit(copy->folder, temporary, file, &error)) {
+        *bytes += (uint64_t)n;
+        return UPROF_DISK_COPIED;
+    }
+    *why = g_strdup(error->message);
+    return UPROF_DISK_FAILED;
+}
+
 static UprofDiskAnswer
 store_file(UprofDiskCopy *copy, const char *path, const UprofCachedFile *file, uint64_t *bytes,
            char **why)
 {
     g_autofree char *temporary = NULL;
     g_autoptr(GError) error = NULL;
-    struct stat info = { 0 };
-
     const int fd = uprof_symbol_cache_begin(copy->folder, &temporary, &error);
+
     if (fd < 0) {
         *why = g_strdup(error->message);
         return UPROF_DISK_FAILED;
     }
-    const UprofDiskAnswer answer = fill_file(copy, path, file->build_id, fd, why);
-    const bool is_there = answer == UPROF_DISK_COPIED && fstat(fd, &info) == 0;
+    unlink(temporary);
+    UprofDiskAnswer answer = fill_file(copy, path, file->build_id, fd, why);
+    if (answer == UPROF_DISK_COPIED)
+        answer = keep_file(copy, file, fd, bytes, why);
     close(fd);
-    if (!is_there) {
-        unlink(temporary);
-        return answer == UPROF_DISK_COPIED ? UPROF_DISK_FAILED : answer;
-    }
-    if (!uprof_symbol_cache_commit(copy->folder, temporary, file, &error)) {
-        *why = g_strdup(error->message);
-        return UPROF_DISK_FAILED;
-    }
-    *bytes += (uint64_t)info.st_size;
-    return UPROF_DISK_COPIED;
+    return answer;
 }
 
 UprofDiskAnswer
 uprof_disk_copy_file(UprofDiskCopy *copy, const char *path, const char *build_id, uint64_t *bytes,
                      char **why)
 {
-    UprofCachedFile program = { (char *)build_id, false }, debug = { (char *)build_id, true };
+    const UprofCachedFile program = { (char *)build_id, false }, debug = { (char *)build_id, true };
     g_autofree char *debug_path =
         g_strdup_printf("/usr/lib/debug/.build-id/%.2s/%s.debug", build_id, build_id + 2);
     g_autofree char *unused = NULL;
 
     *why = NULL;
-    if (uprof_symbol_cache_has(copy->folder, &program))
-        return UPROF_DISK_KNOWN;
     const UprofDiskAnswer answer = store_file(copy, path, &program, bytes, why);
     /* few guests have debug files, so only the program counts */
-    if (answer == UPROF_DISK_COPIED && !uprof_symbol_cache_has(copy->folder, &debug))
+    if (answer == UPROF_DISK_COPIED)
         store_file(copy, debug_path, &debug, bytes, &unused);
     uprof_symbol_cache_shrink(copy->folder, (uint64_t)DOMAIN_MIB << 20);
     return answer;

@@ -57,12 +57,14 @@ last_error(guestfs_h *guestfs)
 
 /* ---- Rights ---- */
 
+/* Other groups of the user, such as those of an administrator, give no rights here. */
 static bool
 become_owner(const UprofDiskBegin *begin)
 {
-    const struct passwd *user = getpwuid(begin->uid);
+    const struct group *kvm = getgrnam("kvm");
+    const gid_t groups[] = { begin->gid, kvm ? kvm->gr_gid : begin->gid };
 
-    if ((user ? initgroups(user->pw_name, begin->gid) : setgroups(1, &begin->gid)) != 0 ||
+    if (setgroups(G_N_ELEMENTS(groups), groups) != 0 ||
         setresgid(begin->gid, begin->gid, begin->gid) != 0 ||
         setresuid(begin->uid, begin->uid, begin->uid) != 0)
         return false;
@@ -90,31 +92,50 @@ leave_rights(const UprofDiskBegin *begin, GError **error)
 
 /* ---- The begin ---- */
 
-/* @texts: format and path of each disk. Returns: false with the reason in @why */
+static char *
+describe_obstacle(const char *path)
+{
+    const int code = errno;
+    const struct passwd *user = getpwuid(geteuid());
+    g_autofree char *number = g_strdup_printf("%u", (unsigned)geteuid());
+
+    return g_strdup_printf("%s: %s for user '%s'", path, g_strerror(code),
+                           user ? user->pw_name : number);
+}
+
+static bool
+add_disk(guestfs_h *guestfs, const char *format, const char *path, char **why)
+{
+    g_autofree char *obstacle = access(path, R_OK) != 0 ? describe_obstacle(path) : NULL;
+
+    if (!obstacle && guestfs_add_drive_opts(guestfs, path, GUESTFS_ADD_DRIVE_OPTS_READONLY, 1,
+                                            GUESTFS_ADD_DRIVE_OPTS_FORMAT, format, -1) == 0)
+        return true;
+    if (!*why)
+        *why = obstacle ? g_steal_pointer(&obstacle) : g_strdup(last_error(guestfs));
+    return false;
+}
+
+/*
+ * @texts: format and path of each disk
+ * @why: (out) (nullable): why the first disk that is left out cannot be read
+ *
+ * Returns: false if no disk can be read
+ */
 static bool
 add_disks(guestfs_h *guestfs, const char *texts, size_t len, char **why)
 {
     const char *end = texts + len;
+    unsigned n = 0;
 
     for (const char *format = texts; format < end;) {
         const char *path = format + strlen(format) + 1;
         if (path >= end)
             return false;
-        if (access(path, R_OK) != 0) {
-            *why =
-                g_strdup_printf("%s: %s (the owner of the disk reads it, and never root; give the "
-                                "workers' user the right to read it: setfacl -m u:virt-uprof:r)",
-                                path, g_strerror(errno));
-            return false;
-        }
-        if (guestfs_add_drive_opts(guestfs, path, GUESTFS_ADD_DRIVE_OPTS_READONLY, 1,
-                                   GUESTFS_ADD_DRIVE_OPTS_FORMAT, format, -1) != 0) {
-            *why = g_strdup(last_error(guestfs));
-            return false;
-        }
+        n += add_disk(guestfs, format, path, why);
         format = path + strlen(path) + 1;
     }
-    return true;
+    return n > 0;
 }
 
 static int
@@ -133,8 +154,7 @@ free_texts(char **texts)
     free(texts);
 }
 
-/* Mounts the file systems of the first operating system; "/" first. A part that fails is missing.
- */
+/* Mounts the file systems of the first operating system, "/" first. Others may fail. */
 static bool
 mount_system(guestfs_h *guestfs, const char *root)
 {
@@ -154,20 +174,27 @@ mount_system(guestfs_h *guestfs, const char *root)
     return n > 0;
 }
 
+static void
+set_reason(char **why, const char *reason)
+{
+    g_free(*why);
+    *why = g_strdup(reason);
+}
+
 static bool
 open_disks(guestfs_h *guestfs, char **why)
 {
     bool ok = false;
 
     if (guestfs_launch(guestfs) != 0) {
-        *why = g_strdup(last_error(guestfs));
+        set_reason(why, last_error(guestfs));
         return false;
     }
     char **roots = guestfs_inspect_os(guestfs);
     if (roots && roots[0])
         ok = mount_system(guestfs, roots[0]);
     if (!ok)
-        *why = g_strdup(roots && !roots[0] ? "no operating system is found on them"
+        set_reason(why, roots && !roots[0] ? "no operating system is found on them"
                                            : last_error(guestfs));
     free_texts(roots);
     return ok;
@@ -176,6 +203,10 @@ open_disks(guestfs_h *guestfs, char **why)
 static guestfs_h *
 make_guestfs(void)
 {
+    /* folders of the user who has started the program are closed to the helper */
+    unsetenv("XDG_RUNTIME_DIR");
+    unsetenv("TMPDIR");
+    unsetenv("HOME");
     guestfs_h *guestfs = guestfs_create();
 
     if (!guestfs)
@@ -315,7 +346,7 @@ main(void)
         send_reply(UPROF_DISK_FAILED, why ? why : "libguestfs cannot be prepared");
         return 1;
     }
-    send_reply(UPROF_DISK_COPIED, "");
+    send_reply(UPROF_DISK_COPIED, why ? why : "");
     while (serve_copy(guestfs))
         ;
     guestfs_close(guestfs);

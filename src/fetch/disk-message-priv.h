@@ -13,7 +13,7 @@
 
 enum {
     UPROF_DISK_PATH_BYTES_MAX = 4096,       /* with its NUL */
-    UPROF_DISK_FILE_MIB_MAX = 512,          /* larger files are not copied */
+    UPROF_DISK_FILE_MIB_MAX = 256,          /* larger files are not copied */
     UPROF_DISK_BUILD_ID_BYTES_MAX = 64,     /* usual ones have 20 */
     UPROF_DISK_BEGIN_BYTES_MAX = 80 * 1024, /* of the texts of UPROF_DISK_BEGIN */
     UPROF_DISK_WORDS_BYTES_MAX = 1024,      /* of the text of UPROF_DISK_REPLY */

@@ -39,9 +39,6 @@ G_DEFINE_AUTO_CLEANUP_CLEAR_FUNC(UprofCachedFile, uprof_cached_file_clear)
  */
 bool uprof_symbol_cache_make(const char *folder, GError **error);
 
-/** uprof_symbol_cache_has: is the file there? */
-bool uprof_symbol_cache_has(const char *folder, const UprofCachedFile *file);
-
 /** uprof_symbol_cache_is_asked: is the file there, or did a server lack it within the last day? */
 bool uprof_symbol_cache_is_asked(const char *folder, const UprofCachedFile *file);
 

@@ -114,15 +114,6 @@ uprof_symbol_cache_make(const char *folder, GError **error)
 }
 
 bool
-uprof_symbol_cache_has(const char *folder, const UprofCachedFile *file)
-{
-    g_autofree char *path = path_of(folder, file);
-    struct stat info;
-
-    return lstat(path, &info) == 0 && info.st_size > 0;
-}
-
-bool
 uprof_symbol_cache_is_asked(const char *folder, const UprofCachedFile *file)
 {
     g_autofree char *path = path_of(folder, file);

@@ -5,6 +5,7 @@
 #include "uprof/error.h"
 #include "uprof/function-list.h"
 #include "uprof/gzip.h"
+#include "uprof/profile.h"
 
 static const UprofName *
 intern_text(UprofNames *names, UprofSlice text)
@@ -12,10 +13,22 @@ intern_text(UprofNames *names, UprofSlice text)
     return text.len > 0 ? uprof_names_intern(names, text) : NULL;
 }
 
+/* A list has the names of one round. More of them would only take memory. */
+enum { FUNCTIONS_MAX = UPROF_PROFILE_NAMES_MAX };
+
+typedef struct {
+    UprofNames *names;
+    unsigned n;
+} Adding;
+
 static void
 add_function(const UprofFunctionLine *function, void *data)
 {
-    UprofNames *names = data;
+    Adding *adding = data;
+    UprofNames *names = adding->names;
+
+    if (adding->n++ >= FUNCTIONS_MAX)
+        return;
     const UprofName *name = uprof_names_read_back(names, function->name);
     const UprofName *module = intern_text(names, function->module);
     const UprofNameSource source = { intern_text(names, function->file), function->line };
@@ -28,12 +41,13 @@ add_function(const UprofFunctionLine *function, void *data)
 static void
 parse_functions(const UprofStoreFolder *folder, const GByteArray *packed, UprofNames *names)
 {
+    Adding adding = { names, 0 };
     g_autoptr(GByteArray) text =
         uprof_gzip_inflate(folder->path, (UprofSlice){ packed->data, packed->len }, NULL);
 
     if (text)
         uprof_function_list_parse(folder->path, (UprofSlice){ text->data, text->len }, add_function,
-                                  names, NULL);
+                                  &adding, NULL);
 }
 
 bool

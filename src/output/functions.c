@@ -9,6 +9,8 @@
 
 #include <string.h>
 
+enum { BYTES_MAX = 32 * 1024 * 1024 };
+
 typedef struct {
     GHashTable *seen;   /* of UprofName */
     GPtrArray *by_name; /* of UprofName, borrowed */
@@ -55,7 +57,8 @@ functions_write(const UprofProfile *profile, const UprofRun *run, UprofSink *sin
 
     uprof_profile_walk(profile, add_functions, &functions);
     g_ptr_array_sort(by_name, compare_names);
-    for (guint i = 0; i < by_name->len; i++)
+    /* a longer list would not be read */
+    for (guint i = 0; i < by_name->len && text->len < BYTES_MAX; i++)
         append_function(text, g_ptr_array_index(by_name, i));
     uprof_deflate_write(packer, text);
     uprof_deflate_finish(packer);

@@ -2,17 +2,21 @@
 #include "uprof/disk-symbols.h"
 
 #include "session-priv.h"
+#include "uprof/clock.h"
 #include "uprof/disk-copy.h"
 #include "uprof/mapped-files.h"
 #include "uprof/number-text.h"
 #include "uprof/session-snapshots.h"
+#include "uprof/signal-mask.h"
 #include "uprof/text.h"
 
 enum {
     SAMPLES = 200,        /* of each vCPU */
-    APART_US = 25 * 1000, /* so that the guest is held rarely */
+    APART_US = 25 * 1000, /* at least, so that the guest is held rarely */
     SHOWN_MAX = 10,       /* files of which the failure is said */
 };
+
+#define TIME_NS (20 * UPROF_NS_PER_S)
 
 struct _UprofDiskSymbols {
     char *uuid;         /* owned */
@@ -24,24 +28,72 @@ struct _UprofDiskSymbols {
 
 /* ---- Wanted files ---- */
 
-static UprofErrorCode
-take_samples(UprofSession *session, const UprofNotices *notices)
+/* The rest keeps the holds within the budget of a run. */
+static void
+rest_after_sample(const UprofSession *session, const UprofSnapshots *snapshots)
 {
-    g_auto(UprofSnapshots) first;
-    g_autoptr(GError) error = NULL;
-    UprofErrorCode code = uprof_session_find_linux(session, &first, notices);
+    uint64_t hold_ns = 0;
 
-    for (unsigned i = 0; i < SAMPLES && code == UPROF_ERROR_NONE; i++) {
-        const UprofAnswer answer =
-            uprof_sampler_sample_once(session->sampler, first.slots, &first.n, &error);
-        code = uprof_session_note_answer(session, answer, error, notices);
-        for (unsigned j = 0; answer == UPROF_OK && j < first.n; j++)
-            uprof_worker_take(session->worker, first.slots[j]);
-        if (session->guest->paused)
+    for (unsigned i = 0; i < snapshots->n; i++)
+        hold_ns = MAX(hold_ns, snapshots->slots[i]->hold_ns);
+    const uint64_t rest_us = hold_ns / 1000 * 1000000 / uprof_session_budget_ppm(session);
+    g_usleep(MAX(rest_us, (uint64_t)APART_US));
+}
+
+/* A hold that comes too late, or that somebody else's pause prevents, only costs its sample. */
+static UprofErrorCode
+take_samples(UprofSession *session, UprofSnapshots *snapshots, const UprofNotices *notices)
+{
+    const uint64_t until_ns = uprof_clock_now_ns() + TIME_NS;
+    UprofAnswer answer = UPROF_OK;
+    g_autoptr(GError) error = NULL;
+
+    for (unsigned i = 0; i < SAMPLES && uprof_clock_now_ns() < until_ns; i++) {
+        g_clear_error(&error);
+        answer =
+            uprof_sampler_sample_once(session->sampler, snapshots->slots, &snapshots->n, &error);
+        for (unsigned j = 0; answer == UPROF_OK && j < snapshots->n; j++)
+            uprof_worker_take(session->worker, snapshots->slots[j]);
+        if (session->guest->paused || uprof_signal_end_is_pending() ||
+            (answer != UPROF_OK && answer != UPROF_STUCK && answer != UPROF_BUSY))
             break;
-        g_usleep(APART_US);
+        rest_after_sample(session, snapshots);
     }
-    return code;
+    return answer == UPROF_GONE ? UPROF_ERROR_NONE
+                                : uprof_session_note_answer(session, answer, error, notices);
+}
+
+static UprofErrorCode
+sample_linux(UprofSession *session, const UprofNotices *notices)
+{
+    g_auto(UprofSnapshots) snapshots;
+    const UprofErrorCode code = uprof_session_find_linux(session, &snapshots, notices);
+
+    if (code != UPROF_ERROR_NONE)
+        return code;
+    if (*uprof_worker_links(session->worker))
+        return take_samples(session, &snapshots, notices);
+    uprof_notice(notices, UPROF_NOTICE_WARNING,
+                 "%s: no Linux kernel was found, so there are no files to look for",
+                 session->shown);
+    return UPROF_ERROR_UNSUPPORTED;
+}
+
+/* Sampling is in vain if the disks cannot be read from here. */
+static UprofErrorCode
+check_disks(const UprofSession *session, const UprofNotices *notices)
+{
+    const GPtrArray *disks = session->domain->xml->disks;
+    const char *why = NULL;
+
+    if (!session->domain->is_local)
+        why = "the connection is remote: run this command on the domain's host";
+    else if (!disks || disks->len == 0)
+        why = "libvirt names no disk that is a file or a device of this host";
+    if (!why)
+        return UPROF_ERROR_NONE;
+    uprof_notice(notices, UPROF_NOTICE_WARNING, "%s: %s", session->shown, why);
+    return UPROF_ERROR_UNSUPPORTED;
 }
 
 static GPtrArray *
@@ -50,7 +102,9 @@ list_files(UprofSession *session, unsigned call, const UprofNotices *notices, Up
     g_autoptr(GError) error = NULL;
     g_autoptr(GByteArray) reply = NULL;
 
-    *code = take_samples(session, notices);
+    *code = check_disks(session, notices);
+    if (*code == UPROF_ERROR_NONE)
+        *code = sample_linux(session, notices);
     if (*code != UPROF_ERROR_NONE)
         return NULL;
     GPtrArray *files =
@@ -121,7 +175,9 @@ say_failure(const UprofDiskSymbols *symbols, const UprofMappedFile *file, UprofD
 {
     static const char *const reasons[] = {
         [UPROF_DISK_MISSING] = "is not on its disks",
-        [UPROF_DISK_CHANGED] = "is another build on its disks: the guest still runs the old one",
+        [UPROF_DISK_CHANGED] =
+            "is another build on its disks: the guest runs an older one, or one of a "
+            "container",
         [UPROF_DISK_FAILED] = "cannot be copied",
         [UPROF_DISK_LOST] = "cannot be copied",
     };
@@ -140,48 +196,45 @@ copy_file(UprofDiskCopy *copy, const UprofDiskSymbols *symbols, const UprofMappe
         uprof_disk_copy_file(copy, file->path, file->build_id, &copied->bytes, &why);
 
     copied->n[answer]++;
-    if (answer != UPROF_DISK_COPIED && answer != UPROF_DISK_KNOWN && copied->n_shown++ < SHOWN_MAX)
+    if (answer != UPROF_DISK_COPIED && copied->n_shown++ < SHOWN_MAX)
         say_failure(symbols, file, answer, why, notices);
 }
 
 static UprofErrorCode
 say_copied(const UprofDiskSymbols *symbols, const Copied *copied, const UprofNotices *notices)
 {
-    const unsigned n = copied->n[UPROF_DISK_COPIED];
-    const unsigned n_failed = symbols->files->len - n - copied->n[UPROF_DISK_KNOWN];
+    const unsigned n = copied->n[UPROF_DISK_COPIED], n_failed = symbols->files->len - n;
     g_autofree char *bytes = uprof_format_bytes(copied->bytes);
     g_autofree char *failed =
         n_failed > 0 ? g_strdup_printf(", %u not copied", n_failed) : g_strdup("");
 
     uprof_notice(notices, UPROF_NOTICE_INFO, "%s: %u file%s copied from its disks (%s)%s",
                  symbols->shown, n, n == 1 ? "" : "s", bytes, failed);
-    return copied->n[UPROF_DISK_FAILED] + copied->n[UPROF_DISK_LOST] > 0 ? UPROF_ERROR_FAILED
-                                                                         : UPROF_ERROR_NONE;
+    if (copied->n[UPROF_DISK_FAILED] + copied->n[UPROF_DISK_LOST] > 0)
+        return UPROF_ERROR_FAILED;
+    return n > 0 ? UPROF_ERROR_NONE : UPROF_ERROR_EMPTY;
 }
 
 UprofErrorCode
 uprof_disk_symbols_copy(const UprofDiskSymbols *symbols, const UprofNotices *notices)
 {
     g_autoptr(GError) error = NULL;
+    g_autofree char *warning = NULL;
     Copied copied = { { 0 } };
 
     if (symbols->files->len == 0) {
         uprof_notice(notices, UPROF_NOTICE_INFO,
-                     "%s: nothing to copy: this host has every file whose code was seen, or the "
-                     "guest does not run Linux",
+                     "%s: nothing to copy: this host has every file whose code was seen",
                      symbols->shown);
         return UPROF_ERROR_NONE;
-    }
-    if (symbols->paths->len == 0) {
-        uprof_notice(notices, UPROF_NOTICE_WARNING,
-                     "%s: none of its disks is a file or a device of this host", symbols->shown);
-        return UPROF_ERROR_FAILED;
     }
     uprof_notice(notices, UPROF_NOTICE_INFO, "%s: looking for %u files on its disks",
                  symbols->shown, symbols->files->len);
     g_autoptr(UprofDiskCopy) copy = uprof_disk_copy_new(
         symbols->uuid, (const char *const *)symbols->formats->pdata,
-        (const char *const *)symbols->paths->pdata, symbols->paths->len, &error);
+        (const char *const *)symbols->paths->pdata, symbols->paths->len, &warning, &error);
+    if (warning)
+        uprof_notice(notices, UPROF_NOTICE_WARNING, "%s: %s", symbols->shown, warning);
     if (!copy) {
         g_prefix_error(&error, "%s: ", symbols->shown);
         return uprof_notice_error(notices, error);

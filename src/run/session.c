@@ -429,6 +429,7 @@ static void
 make_rules(UprofSession *session, const GPtrArray *metadata_folders, const char *kernel)
 {
     session->rules = uprof_file_rules_new();
+    uprof_file_rules_set_domain(session->rules, session->domain->uuid);
     uprof_file_rules_add_settings(session->rules, &session->caller_settings->symbols);
     for (guint i = 0; i < metadata_folders->len; i++)
         uprof_file_rules_add_folder(session->rules, g_ptr_array_index(metadata_folders, i));

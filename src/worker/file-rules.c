@@ -23,6 +23,8 @@ struct _UprofFileRules {
     GPtrArray *sysroots; /* of char: absolute paths */
     GPtrArray *strict;   /* of char: folders of the configuration, as it writes them */
     char *cache;         /* the symbol cache, one of @folders */
+    char *domains;       /* the folder of all domains' files in the cache */
+    char *domain;        /* (nullable): the folder of the only domain whose files may be read */
     bool takes_recorded;
 };
 
@@ -39,6 +41,7 @@ uprof_file_rules_new(void)
     for (size_t i = 0; i < G_N_ELEMENTS(system_folders); i++)
         g_ptr_array_add(rules->folders, g_strdup(system_folders[i]));
     rules->cache = uprof_symbol_cache_folder();
+    rules->domains = g_build_filename(rules->cache, "domains", NULL);
     g_ptr_array_add(rules->folders, g_strdup(rules->cache));
     return rules;
 }
@@ -54,6 +57,8 @@ uprof_file_rules_free(UprofFileRules *rules)
     g_ptr_array_unref(rules->sysroots);
     g_ptr_array_unref(rules->strict);
     g_free(rules->cache);
+    g_free(rules->domains);
+    g_free(rules->domain);
     g_free(rules);
 }
 
@@ -91,6 +96,15 @@ void
 uprof_file_rules_add_folder(UprofFileRules *rules, const char *folder)
 {
     g_ptr_array_add(rules->strict, g_strdup(folder));
+}
+
+void
+uprof_file_rules_set_domain(UprofFileRules *rules, const char *uuid)
+{
+    g_free(rules->domain);
+    rules->domain = uprof_path_of_domain_files(rules->cache, uuid);
+    if (!rules->domain)
+        rules->domain = g_build_filename(rules->domains, "none", NULL);
 }
 
 void
@@ -195,6 +209,13 @@ need_symbols(int fd)
     return -1;
 }
 
+/* Files that were copied out of the disks of other domains are theirs. */
+static bool
+is_of_other_domain(const UprofFileRules *rules, const char *path)
+{
+    return rules->domain && is_in(rules->domains, path) && !is_in(rules->domain, path);
+}
+
 static int
 open_regular(const UprofFileRules *rules, const char *path)
 {
@@ -202,7 +223,7 @@ open_regular(const UprofFileRules *rules, const char *path)
     g_autofree char *folder = g_path_get_dirname(absolute);
 
     if (has_path(rules->inputs, path) || has_path(rules->symbols, absolute) ||
-        is_below(rules->folders, absolute))
+        (is_below(rules->folders, absolute) && !is_of_other_domain(rules, absolute)))
         return uprof_regular_file_open(absolute);
     if (rules->takes_recorded)
         return need_symbols(uprof_regular_file_open(absolute));

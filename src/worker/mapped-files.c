@@ -11,6 +11,15 @@ append_text(GByteArray *reply, const char *text)
     g_byte_array_append(reply, (const guint8 *)text, (guint)strlen(text) + 1);
 }
 
+static bool
+is_build_id(const char *text)
+{
+    const size_t len = strlen(text);
+
+    return len >= DIGITS_MIN && len <= DIGITS_MAX && len % 2 == 0 &&
+           strspn(text, "0123456789abcdef") == len;
+}
+
 /* The build-id and the path of each file, each with a NUL at its end */
 void
 uprof_mapped_files_make(UprofAnalysis *analysis, UprofSlice argument, GByteArray *reply)
@@ -19,7 +28,8 @@ uprof_mapped_files_make(UprofAnalysis *analysis, UprofSlice argument, GByteArray
     UprofSymModule module;
 
     for (unsigned i = 1; uprof_sym_module(sym, i, &module); i++) {
-        if (module.path || !module.build_id || !module.guest_path)
+        /* a program can have any short text as its build-id */
+        if (module.path || !module.guest_path || !module.build_id || !is_build_id(module.build_id))
             continue;
         append_text(reply, module.build_id);
         append_text(reply, module.guest_path);
@@ -47,15 +57,6 @@ take_text(UprofSlice *rest)
         return NULL;
     *rest = (UprofSlice){ text + len + 1, rest->len - len - 1 };
     return text;
-}
-
-static bool
-is_build_id(const char *text)
-{
-    const size_t len = strlen(text);
-
-    return len >= DIGITS_MIN && len <= DIGITS_MAX && len % 2 == 0 &&
-           strspn(text, "0123456789abcdef") == len;
 }
 
 GPtrArray *

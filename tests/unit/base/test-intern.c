@@ -168,6 +168,29 @@ test_source(void)
     assert_source(uprof_names_copy(others, name), NULL, 0);
 }
 
+/* A function of another module has another source, also if that is not known. */
+static void
+test_source_of_modules(void)
+{
+    g_autoptr(UprofNames) names = uprof_names_new();
+    const UprofNameSource source = { uprof_names_intern(names, slice_of("/src/f.c")), 12 };
+    const UprofName *one = uprof_names_intern(names, slice_of("f"));
+    const UprofName *two = uprof_names_intern(names, slice_of("g"));
+
+    for (unsigned i = 0; i < 2; i++) {
+        uprof_name_add_module(one, NULL);
+        uprof_name_add_source(one, source);
+        assert_source(one, "/src/f.c", 12);
+    }
+    uprof_name_add_module(two, uprof_names_intern(names, slice_of("libc.so.6")));
+    uprof_name_add_source(two, source);
+    assert_source(two, "/src/f.c", 12);
+    uprof_name_add_module(two, NULL);
+    assert_source(two, NULL, 0);
+    uprof_name_add_source(two, source);
+    assert_source(two, NULL, 0);
+}
+
 /* The name of a process, too, leaves a function without a module. */
 static void
 test_no_module(void)
@@ -223,6 +246,7 @@ main(int argc, char **argv)
     g_test_add_func("/intern/read-back", test_read_back);
     g_test_add_func("/intern/module", test_module);
     g_test_add_func("/intern/source", test_source);
+    g_test_add_func("/intern/source-of-modules", test_source_of_modules);
     g_test_add_func("/intern/no-module", test_no_module);
     g_test_add_func("/intern/copy", test_copy);
     g_test_add_func("/intern/free-null", test_free_null);

@@ -77,11 +77,14 @@ start_copy(const char *folder, const char *way, GError **error)
     g_autofree char *disk = g_build_filename(folder, "disk", NULL);
     g_autofree char *cache = g_build_filename(folder, "cache", NULL);
     const char *const paths[] = { disk };
+    g_autofree char *warning = NULL;
 
     g_assert_true(g_file_set_contents(disk, "x", 1, NULL));
     g_setenv("UPROF_TEST_HELPER", way, TRUE);
-    UprofDiskCopy *copy = uprof_disk_copy_new_by(own, cache, UUID, formats, paths, 1, error);
+    UprofDiskCopy *copy =
+        uprof_disk_copy_new_by(own, cache, UUID, formats, paths, 1, &warning, error);
     g_unsetenv("UPROF_TEST_HELPER");
+    g_assert_cmpstr(warning, ==, copy ? "no ? system" : NULL);
     return copy;
 }
 
@@ -116,8 +119,10 @@ test_answers(void)
     g_autofree char *debug = g_strconcat(program, ".debug", NULL);
     g_autofree char *other =
         g_build_filename(folder, "cache/domains/" UUID "/.build-id/ff", &OTHER_ID[2], NULL);
+    g_autofree char *domains = g_build_filename(folder, "cache/domains", NULL);
     g_autofree char *content = NULL;
     g_autoptr(GError) error = NULL;
+    struct stat info;
     UprofDiskCopy *copy = start_copy(folder, "works", &error);
 
     g_assert_no_error(error);
@@ -125,7 +130,8 @@ test_answers(void)
     g_assert_true(g_file_get_contents(program, &content, NULL, NULL));
     g_assert_cmpstr(content, ==, "/usr/bin/there");
     g_assert_true(g_file_test(debug, G_FILE_TEST_IS_REGULAR));
-    g_assert_null(copy_one(copy, "/usr/bin/there", ID, UPROF_DISK_KNOWN));
+    g_assert_cmpint(stat(domains, &info), ==, 0);
+    g_assert_cmpuint(info.st_mode & 0777, ==, 0700);
     g_assert_null(copy_one(copy, "/missing", OTHER_ID, UPROF_DISK_MISSING));
     g_assert_null(copy_one(copy, "/other", OTHER_ID, UPROF_DISK_CHANGED));
     g_autofree char *why = copy_one(copy, "/fails", OTHER_ID, UPROF_DISK_FAILED);

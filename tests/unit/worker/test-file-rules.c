@@ -218,6 +218,33 @@ read_cached(const UprofFileRules *rules, UprofFetcher *fetcher, const char *path
     return first;
 }
 
+/* What was copied out of the disks of a domain belongs to that domain alone. */
+static void
+test_domains(void)
+{
+    static const char own[] = "cache/domains/4dea22b3-1d52-d8f3-2516-782e98ab3fa0/.build-id/aa/x";
+    static const char other[] = "cache/domains/00000000-1d52-d8f3-2516-782e98ab3fa0/.build-id/aa/x";
+    g_autofree char *cache = name_path("cache"), *own_path = name_path(own);
+    g_autofree char *other_path = name_path(other),
+                    *shared_path = name_path("cache/.build-id/bb/x");
+
+    write_file(own);
+    write_file(other);
+    write_file("cache/.build-id/bb/x");
+    g_assert_true(g_setenv("VIRT_UPROF_CACHE", cache, true));
+    g_autoptr(UprofFileRules) rules = uprof_file_rules_new();
+    g_assert_cmpint(read_cached(rules, NULL, own_path), ==, 'c');
+    g_assert_cmpint(read_cached(rules, NULL, other_path), ==, 'c');
+    uprof_file_rules_set_domain(rules, "4DEA22B3-1d52-d8f3-2516-782e98ab3fa0");
+    g_assert_cmpint(read_cached(rules, NULL, own_path), ==, 'c');
+    g_assert_cmpint(read_cached(rules, NULL, other_path), ==, 0);
+    g_assert_cmpint(read_cached(rules, NULL, shared_path), ==, 'c');
+    uprof_file_rules_set_domain(rules, "../x");
+    g_assert_cmpint(read_cached(rules, NULL, own_path), ==, 0);
+    g_assert_cmpint(read_cached(rules, NULL, shared_path), ==, 'c');
+    g_unsetenv("VIRT_UPROF_CACHE");
+}
+
 /* An empty file says that no server has the file; after a day, the servers are asked again. */
 static void
 test_cache(void)
@@ -275,6 +302,7 @@ main(int argc, char **argv)
     g_test_add_func("/file-rules/rules", test_rules);
     g_test_add_func("/file-rules/recorded", test_recorded);
     g_test_add_func("/file-rules/system", test_system);
+    g_test_add_func("/file-rules/domains", test_domains);
     g_test_add_func("/file-rules/cache", test_cache);
     g_test_add_func("/file-rules/malformed", test_malformed);
     const int code = g_test_run();
