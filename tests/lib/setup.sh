@@ -24,21 +24,22 @@ guest_seconds=${guest_seconds:-120}
 build_packages=(
     meson ninja-build pkg-config gcc g++ libc6-dev binutils
     libvirt-dev libglib2.0-dev libjson-glib-dev libxml2-dev libpopt-dev libelf-dev libdw-dev zlib1g-dev liblzma-dev
-    libiberty-dev libseccomp-dev libzydis-dev libdebuginfod-dev libcurl4-openssl-dev libguestfs-dev
+    libiberty-dev libseccomp-dev libzydis-dev libdebuginfod-dev libcurl4-openssl-dev
 )
 live_packages=(libvirt-daemon-system libvirt-clients qemu-system-x86 util-linux mount procps python3 gdb debuginfod)
 # The first package builds the module for Xen. The others make the images of both labs.
 xen_packages=(libxen-dev libc6-dev)
 lab_packages_here=(mmdebstrap e2fsprogs gzip util-linux qemu-system-x86)
 # tests/all also needs the other compiler with its sanitizers, tools for style checks, locales, a
-# browser for pictures, readers of the formats that virt-uprof writes, shells with completion, and
-# tools that build and check packages.
+# browser for pictures, readers of the formats that virt-uprof writes, shells with completion,
+# tools that build and check packages, and libguestfs, which needs some hundred packages.
 check_packages=(
     clang lld libclang-rt-14-dev clang-format git mandoc libxml2-utils locales
     chromium chromium-driver fonts-dejavu-core
     protobuf-compiler golang-github-google-pprof-dev golang-go libdevel-nytprof-perl openssl
     bash-completion zsh fish systemd curl
     debhelper dpkg-dev lintian
+    libguestfs-dev
     ccache
 )
 # npm fetches speedscope. Packages of Node.js that are not from Debian contain npm, and conflict with
@@ -47,6 +48,7 @@ command -v npm >/dev/null || check_packages+=(npm)
 # Tests are skipped without these tools.
 check_tools=(
     clang ld.lld clang-format git mandoc xmllint localedef chromium chromedriver protoc npm perl zsh fish systemd-analyze curl dh lintian ccache
+    /usr/include/guestfs.h
     /usr/share/bash-completion/bash_completion
     /usr/share/gocode/src/github.com/google/pprof/proto/profile.proto
     /usr/share/perl5/Devel/NYTProf/flamegraph.pl
