@@ -143,7 +143,7 @@ sample 400 "$work/late" --sysroot "$work/empty" "$name"
 grep -qE 'debuginfod: [1-9][0-9]* symbol files fetched' "$work/err" || fail "no file was fetched in a run"
 result sidecar "$work/late.meta.json" "${from_cache//cache/cache-of-run}"
 
-# The guest's own disk has these files, too. What is copied serves this domain alone.
+# The guest's own disk has these files, too. Copies of them serve this domain alone.
 [ -e "$helpers/disk-helper" ] || skip 'the build is without libguestfs'
 DEBUGINFOD_URLS=
 export VIRT_UPROF_CACHE=$work/cache-of-disks

@@ -47,7 +47,9 @@ def put_rounds(world):
     )
     for number, counts in enumerate(stacks, 1):
         name = "100% \u00fc {a=\"b\"}" if number == 1 else f"web-{number}"
-        world.put(name, number, now - number, counts, images=[module] if number in (3, 4) else [])
+        lists = "".join(f"{name}\tlib.so.6\t/src/{i}.c\t{i}\n" for i, name in enumerate(functions_of(counts)))
+        world.put(name, number, now - number, counts, lists if number % 2 else None,
+                  images=[module] if number in (3, 4) else [])  # fmt: skip
 
 
 def push_all(world, engine):
@@ -57,6 +59,10 @@ def push_all(world, engine):
     assert world.push_counting() == {"sent": len(world.rounds)}
     assert not receiver.faults, receiver.faults
     return receiver.accepted
+
+
+def functions_of(stacks):
+    return sorted({frame for stack in stacks for frame in stack.split(";") if frame[0] != "["})
 
 
 def build_parser(folder):

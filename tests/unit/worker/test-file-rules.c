@@ -218,7 +218,7 @@ read_cached(const UprofFileRules *rules, UprofFetcher *fetcher, const char *path
     return first;
 }
 
-/* What was copied out of the disks of a domain belongs to that domain alone. */
+/* Copies out of the disks of a domain belong to that domain alone. */
 static void
 test_domains(void)
 {
