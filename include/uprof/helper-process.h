@@ -4,6 +4,7 @@
  */
 #pragma once
 
+#include <glib.h>
 #include <sys/types.h>
 
 /**
@@ -15,6 +16,17 @@
  *   installed one
  */
 char *uprof_helper_process_find(const char *name, const char *folder);
+
+/**
+ * uprof_helper_process_connect: starts a helper program whose standard input is a channel
+ * (channel.h)
+ * @program: its path
+ * @hint: for a message: what the program does, and the package that has it
+ * @pid: (out)
+ *
+ * Returns: this program's end of the channel; -1 with an error
+ */
+int uprof_helper_process_connect(const char *program, const char *hint, pid_t *pid, GError **error);
 
 /**
  * uprof_helper_process_start: starts a program with the environment of this process

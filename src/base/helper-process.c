@@ -1,7 +1,11 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #include "uprof/helper-process.h"
 
-#include <glib.h>
+#include "uprof/channel.h"
+#include "uprof/error.h"
+
+#include <errno.h>
+#include <fcntl.h>
 #include <signal.h>
 #include <spawn.h>
 #include <unistd.h>
@@ -40,4 +44,26 @@ uprof_helper_process_start(char *const *words, const int fds[3], pid_t *pid)
     posix_spawn_file_actions_destroy(&actions);
     posix_spawnattr_destroy(&attributes);
     return code;
+}
+
+int
+uprof_helper_process_connect(const char *program, const char *hint, pid_t *pid, GError **error)
+{
+    char *const words[] = { (char *)program, NULL };
+    int ends[2];
+
+    if (!uprof_channel_new(ends, error))
+        return -1;
+    const int null = open("/dev/null", O_RDWR | O_CLOEXEC);
+    const int fds[] = { ends[1], null, null };
+    const int code = uprof_helper_process_start(words, fds, pid);
+    close(ends[1]);
+    if (null >= 0)
+        close(null);
+    if (code == 0)
+        return ends[0];
+    close(ends[0]);
+    errno = code;
+    uprof_error_fail_errno(error, "cannot start '%s', %s", program, hint);
+    return -1;
 }

@@ -11,10 +11,8 @@
 #include "uprof/text.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
-#include <stdio.h>
 #include <string.h>
 #include <sys/sendfile.h>
 #include <sys/stat.h>
@@ -57,26 +55,12 @@ end_helper(UprofDiskCopy *copy)
 static bool
 start_process(UprofDiskCopy *copy, GError **error)
 {
-    char *const words[] = { copy->program, NULL };
-    int ends[2];
-
-    if (!uprof_channel_new(ends, error))
-        return false;
-    const int null = open("/dev/null", O_RDWR | O_CLOEXEC);
-    const int fds[] = { ends[1], null, null };
-    const int code = uprof_helper_process_start(words, fds, &copy->helper);
-    close(ends[1]);
-    if (null >= 0)
-        close(null);
-    if (code == 0) {
-        copy->channel = ends[0];
+    copy->channel = uprof_helper_process_connect(
+        copy->program, "which reads disks (install virt-uprof-guestfs)", &copy->helper, error);
+    if (copy->channel >= 0)
         return true;
-    }
-    close(ends[0]);
     copy->helper = 0;
-    errno = code;
-    return uprof_error_fail_errno(
-        error, "cannot start '%s', which reads disks (install virt-uprof-guestfs)", copy->program);
+    return false;
 }
 
 /* @why: (out) (transfer full) (nullable): safe to print. Returns: LOST if the helper has died */

@@ -8,7 +8,6 @@
 #include "uprof/helper-process.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
 #include <string.h>
@@ -49,27 +48,12 @@ end_helper(UprofPushClient *client)
 static bool
 start_process(UprofPushClient *client, GError **error)
 {
-    char *const words[] = { client->program, NULL };
-    int ends[2];
-
-    if (!uprof_channel_new(ends, error))
-        return false;
-    const int null = open("/dev/null", O_RDWR | O_CLOEXEC);
-    const int fds[] = { ends[1], null, null };
-    const int code = uprof_helper_process_start(words, fds, &client->helper);
-    close(ends[1]);
-    if (null >= 0)
-        close(null);
-    if (code == 0) {
-        client->channel = ends[0];
+    client->channel = uprof_helper_process_connect(
+        client->program, "which sends profiles (install virt-uprof-push)", &client->helper, error);
+    if (client->channel >= 0)
         return true;
-    }
-    close(ends[0]);
     client->helper = 0;
-    errno = code;
-    return uprof_error_fail_errno(
-        error, "cannot start '%s', which sends profiles (install virt-uprof-push)",
-        client->program);
+    return false;
 }
 
 /* Returns: false if the helper has died or does not answer in time */

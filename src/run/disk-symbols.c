@@ -28,16 +28,19 @@ struct _UprofDiskSymbols {
 
 /* ---- Wanted files ---- */
 
-/* The rest keeps the holds within the budget of a run. */
+/* The rest keeps the holds within the budget of a run. It ends at @until_ns, or by a signal. */
 static void
-rest_after_sample(const UprofSession *session, const UprofSnapshots *snapshots)
+rest_after_sample(const UprofSession *session, const UprofSnapshots *snapshots, uint64_t until_ns)
 {
     uint64_t hold_ns = 0;
 
     for (unsigned i = 0; i < snapshots->n; i++)
         hold_ns = MAX(hold_ns, snapshots->slots[i]->hold_ns);
-    const uint64_t rest_us = hold_ns / 1000 * 1000000 / uprof_session_budget_ppm(session);
-    g_usleep(MAX(rest_us, (uint64_t)APART_US));
+    const uint64_t rest_ns = hold_ns / 1000 * UPROF_NS_PER_S / uprof_session_budget_ppm(session);
+    const uint64_t end_ns = MIN(uprof_clock_now_ns() + rest_ns, until_ns);
+    do
+        g_usleep(APART_US);
+    while (uprof_clock_now_ns() < end_ns && !uprof_signal_end_is_pending());
 }
 
 /* A hold that comes too late, or that somebody else's pause prevents, only costs its sample. */
@@ -46,6 +49,7 @@ take_samples(UprofSession *session, UprofSnapshots *snapshots, const UprofNotice
 {
     const uint64_t until_ns = uprof_clock_now_ns() + TIME_NS;
     UprofAnswer answer = UPROF_OK;
+    unsigned n_taken = 0;
     g_autoptr(GError) error = NULL;
 
     for (unsigned i = 0; i < SAMPLES && uprof_clock_now_ns() < until_ns; i++) {
@@ -53,14 +57,15 @@ take_samples(UprofSession *session, UprofSnapshots *snapshots, const UprofNotice
         answer =
             uprof_sampler_sample_once(session->sampler, snapshots->slots, &snapshots->n, &error);
         for (unsigned j = 0; answer == UPROF_OK && j < snapshots->n; j++)
-            uprof_worker_take(session->worker, snapshots->slots[j]);
+            n_taken += uprof_worker_take(session->worker, snapshots->slots[j]);
         if (session->guest->paused || uprof_signal_end_is_pending() ||
             (answer != UPROF_OK && answer != UPROF_STUCK && answer != UPROF_BUSY))
             break;
-        rest_after_sample(session, snapshots);
+        rest_after_sample(session, snapshots, until_ns);
     }
-    return answer == UPROF_GONE ? UPROF_ERROR_NONE
-                                : uprof_session_note_answer(session, answer, error, notices);
+    /* the files that were seen before a failure can still be copied */
+    return n_taken > 0 ? UPROF_ERROR_NONE
+                       : uprof_session_note_answer(session, answer, error, notices);
 }
 
 static UprofErrorCode
@@ -74,7 +79,7 @@ sample_linux(UprofSession *session, const UprofNotices *notices)
     if (*uprof_worker_links(session->worker))
         return take_samples(session, &snapshots, notices);
     uprof_notice(notices, UPROF_NOTICE_WARNING,
-                 "%s: no Linux kernel was found, so there are no files to look for",
+                 "%s: this command copies files of Linux guests, and no Linux kernel was found",
                  session->shown);
     return UPROF_ERROR_UNSUPPORTED;
 }
