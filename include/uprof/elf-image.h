@@ -10,6 +10,7 @@
 #pragma once
 
 #include "uprof/bytes.h"
+#include "uprof/go-lines.h"
 #include "uprof/symbol.h"
 
 enum {
@@ -66,6 +67,7 @@ typedef struct {
     UprofElfRange eh_frame; /* .eh_frame; empty in a debug file */
     UprofElfRange debug_frame;
     GArray *frames; /* (nullable): of UprofFrameSize, owned; of a Go program, by rising address */
+    UprofGoLines *go_lines;  /* (nullable): owned; of a Go program */
     UprofSlice debug_data;   /* .gnu_debugdata, an .xz file that contains an ELF file of symbols */
     UprofSlice debug_link;   /* .gnu_debuglink: name of the debug file */
     uint32_t debug_link_crc; /* checksum of the debug file */

@@ -7,7 +7,9 @@
 
 #include <string.h>
 
-#define SPENT_APART_NS UPROF_NS_PER_S /* if the budget ended before the file was read */
+/* if the budget ended before the file was read */
+#define SPENT_APART_NS UPROF_NS_PER_S
+#define SPENT_LAST_APART_NS (8 * UPROF_NS_PER_S)
 #define FIRST_APART_NS (4 * UPROF_NS_PER_S)
 #define LAST_APART_NS (256 * UPROF_NS_PER_S)
 
@@ -84,8 +86,10 @@ schedule_next(const UprofMemoryFiles *files, File *file, const UprofMappedElf *m
         file->next_ns = UINT64_MAX;
         return;
     }
+    /* A large table, such as that of a program in Go, needs a budget for all its pages. */
     if (uprof_file_pages_is_spent(files->pages)) {
-        file->next_ns = now_ns + SPENT_APART_NS;
+        const uint64_t wait_ns = mapped->n_missing * UPROF_NS_PER_S / UPROF_FILE_PAGES_PER_SECOND;
+        file->next_ns = now_ns + CLAMP(wait_ns, SPENT_APART_NS, SPENT_LAST_APART_NS);
         return;
     }
     file->apart_ns = file->apart_ns == 0 ? FIRST_APART_NS : MIN(file->apart_ns * 2, LAST_APART_NS);

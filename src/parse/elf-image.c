@@ -6,7 +6,7 @@
 #include "uprof/sorted.h"
 #include "uprof/unpack.h"
 
-#include "go-table-priv.h"
+#include "go-lines-priv.h"
 #include "symbol-priv.h"
 #include "unpack-priv.h"
 
@@ -67,8 +67,8 @@ typedef struct {
     UprofBytes bytes; /* the file, or the file inside a multiboot wrapper */
     const Layout *layout;
     Elf *elf;
-    UprofSlice go_table; /* empty if there is none */
-    uint64_t text_at;    /* link address of the section .text; 0: there is none */
+    UprofElfRange go_table; /* empty if there is none */
+    uint64_t text_at;       /* link address of the section .text; 0: there is none */
     bool has_all_symbols;
     size_t n_sections, n_segments;
     bool *is_code; /* by section: the section has instructions */
@@ -462,7 +462,7 @@ store_named_section(Reader *reader, const GElf_Shdr *section, UprofSlice names)
         image->debug_data = range.bytes;
     else if (is_named(names, section->sh_name, ".gopclntab") ||
              is_named(names, section->sh_name, ".data.rel.ro.gopclntab"))
-        reader->go_table = range.bytes;
+        reader->go_table = range;
     else if (is_named(names, section->sh_name, ".text"))
         reader->text_at = section->sh_addr;
     else if (is_named(names, section->sh_name, ".gnu_debuglink"))
@@ -665,12 +665,36 @@ read_symbols(Reader *reader, size_t index, uint64_t symbols_max, bool *has_more,
     return true;
 }
 
+/* @bytes: (out): of the segment that has @address, from there on. Returns: false if none has it */
 static bool
-get_go_bytes(const void *data, uint64_t at, uint64_t len, UprofSlice *slice)
+find_loaded(const Reader *reader, uint64_t address, UprofSlice *bytes)
 {
-    const Reader *reader = data;
+    GElf_Phdr segment;
 
-    return uprof_slice_sub(reader->go_table, at, len, slice);
+    for (size_t i = 0; i < reader->n_segments; i++)
+        if (read_segment(reader, i, &segment, NULL) && segment.p_type == PT_LOAD &&
+            address - segment.p_vaddr < segment.p_filesz)
+            return uprof_slice_sub(reader->bytes.all,
+                                   segment.p_offset + (address - segment.p_vaddr),
+                                   segment.p_filesz - (address - segment.p_vaddr), bytes);
+    return false;
+}
+
+static bool
+find_go_module(const Reader *reader, const UprofGoBytes *table, UprofGoModule *module)
+{
+    GElf_Phdr segment;
+
+    for (size_t i = 0; i < reader->n_segments; i++) {
+        UprofGoBytes data = { 0 };
+        if (read_segment(reader, i, &segment, NULL) && segment.p_type == PT_LOAD &&
+            (segment.p_flags & PF_W) &&
+            uprof_slice_sub(reader->bytes.all, segment.p_offset,
+                            MIN(segment.p_filesz, (uint64_t)UPROF_GO_DATA_BYTES_MAX), &data.all) &&
+            uprof_go_module_find(&data, table, reader->go_table.start, module))
+            return true;
+    }
+    return false;
 }
 
 /* Programs in Go have the sizes of their frames, and the names of their functions if they are
@@ -679,14 +703,20 @@ static void
 read_go_table(Reader *reader, uint64_t symbols_max)
 {
     UprofElfImage *image = &reader->image;
-    const UprofGoReader table = { get_go_bytes, reader, reader->go_table.len };
-
-    if (reader->go_table.len == 0)
-        return;
-    image->frames = g_array_new(FALSE, FALSE, sizeof(UprofFrameSize));
+    const UprofGoBytes table = { .all = reader->go_table.bytes };
     const UprofGoFound found = { reader->has_all_symbols ? NULL : image->symbols,
-                                 (guint)symbols_max, image->frames };
-    uprof_go_table_read(&table, reader->text_at, image->entry, &found);
+                                 (guint)symbols_max,
+                                 g_array_new(FALSE, FALSE, sizeof(UprofFrameSize)) };
+    UprofGoModule module = { reader->text_at, 0 };
+    UprofGoBytes trees = { 0 };
+
+    image->frames = found.frames;
+    const bool has_module = find_go_module(reader, &table, &module);
+    const bool has_trees = has_module && find_loaded(reader, module.trees, &trees.all);
+    const uint64_t text =
+        uprof_go_table_read(&table, module.text, has_module ? module.text : image->entry, &found);
+    if (text != 0)
+        image->go_lines = uprof_go_lines_new(&table, text, has_trees ? &trees : NULL);
 }
 
 bool
@@ -719,7 +749,8 @@ uprof_elf_parse_some(UprofSlice file, const char *name, uint64_t symbols_max, Up
         return false;
     if (symbols != 0 && !read_symbols(&reader, symbols, symbols_max, has_more, error))
         return false;
-    read_go_table(&reader, symbols_max);
+    if (reader.go_table.bytes.len > 0)
+        read_go_table(&reader, symbols_max);
     sort_text(reader.image.text);
     if (reader.image.first_page == UINT64_MAX)
         reader.image.first_page = reader.image.text->len > 0
@@ -745,4 +776,5 @@ uprof_elf_clear(UprofElfImage *image)
     g_clear_pointer(&image->text, g_array_unref);
     g_clear_pointer(&image->unpacked, g_byte_array_unref);
     g_clear_pointer(&image->frames, g_array_unref);
+    g_clear_pointer(&image->go_lines, uprof_go_lines_free);
 }

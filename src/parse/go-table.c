@@ -9,12 +9,10 @@ enum {
     HEAD_BYTES = 72,
     PAIR_BYTES = 8,
     FUNCTIONS_MAX = 1 << 24,
-    NAME_BYTES_MAX = 1024,
-    NAME_PIECE = 64,  /* bytes of a name that are read at once */
+    TEXT_PIECE = 64,  /* bytes of a text that are read at once */
     WORK_OF_BYTE = 4, /* a hostile table may name all functions by the same long name */
     MAGIC_1_18 = 0xf0,
     MAGIC_1_20 = 0xf1,
-    SIZES_PIECE = 32, /* bytes of frame sizes that are read at once */
     FRAME_BYTES_MAX = 1 << 30,
     FRAMES_MAX = 4 * 1000 * 1000, /* sizes, at the begin of a function */
 };
@@ -24,20 +22,89 @@ enum { NAME_AT = 4, SIZES_AT = 16, FLAGS_AT_1_18 = 37, FLAGS_AT_1_20 = 41 };
 enum { TOP_FRAME = 1, WRITES_SP = 2 };
 
 typedef struct {
-    const UprofGoReader *reader;
-    uint64_t n;
-    uint64_t text; /* that the header says; 0: it says nothing */
-    uint64_t names, names_end, tables, functions;
-    unsigned unit;     /* bytes of the shortest instruction */
+    const UprofGoBytes *bytes;
+    UprofGoHead head;
     unsigned flags_at; /* offset of the flags in a record */
     uint64_t work;     /* bytes of names and sizes that may still be read */
     const UprofGoFound *found;
 } Table;
 
-/* A function in the list; relative addresses. */
-typedef struct {
-    uint32_t start, record, end;
-} Function;
+/* ---- Bytes ---- */
+
+bool
+uprof_go_bytes_get(const UprofGoBytes *bytes, uint64_t at, uint64_t len, UprofSlice *slice)
+{
+    if (!uprof_slice_sub(bytes->all, at, len, slice))
+        return false;
+    if (!bytes->is_here || len == 0)
+        return true;
+    const uint64_t from = bytes->before + at;
+    for (uint64_t page = from / UPROF_GO_PAGE_BYTES; page <= (from + len - 1) / UPROF_GO_PAGE_BYTES;
+         page++)
+        if (!bytes->is_here[page])
+            return false;
+    return true;
+}
+
+/* Piece by piece, because memory behind a text may be missing. */
+bool
+uprof_go_bytes_text(const UprofGoBytes *bytes, uint64_t at, uint64_t end, uint64_t *work,
+                    UprofSlice *text)
+{
+    uint64_t len = 0;
+
+    while (at < end && len < end - at && len <= UPROF_GO_TEXT_BYTES_MAX && *work >= TEXT_PIECE) {
+        const uint64_t more = MIN((uint64_t)TEXT_PIECE, end - at - len);
+        UprofSlice piece;
+        *work -= TEXT_PIECE;
+        if (!uprof_go_bytes_get(bytes, at + len, more, &piece) &&
+            !uprof_go_bytes_get(bytes, at + len, 1, &piece))
+            return false;
+        const char *nul = memchr(piece.data, '\0', piece.len);
+        len += nul ? (uint64_t)(nul - (const char *)piece.data) : piece.len;
+        if (nul)
+            return len > 0 && uprof_go_bytes_get(bytes, at, len, text);
+    }
+    return false;
+}
+
+static bool
+read_varint(UprofGoList *list, uint32_t *value)
+{
+    UprofSlice byte;
+
+    *value = 0;
+    for (unsigned shift = 0; shift < 32; shift += 7) {
+        if (*list->work == 0 || !uprof_go_bytes_get(list->bytes, list->at, 1, &byte))
+            return false;
+        --*list->work;
+        list->at++;
+        const uint8_t bits = *(const uint8_t *)byte.data;
+        *value |= (uint32_t)(bits & 0x7f) << shift;
+        if (!(bits & 0x80))
+            return true;
+    }
+    return false;
+}
+
+bool
+uprof_go_list_next(UprofGoList *list)
+{
+    uint32_t change;
+
+    if (list->is_malformed || !read_varint(list, &change)) {
+        list->is_malformed = true;
+        return false;
+    }
+    if (change == 0 && list->has_value)
+        return false;
+    list->is_malformed = !read_varint(list, &list->units) || list->units == 0;
+    list->value += change & 1 ? ~(int64_t)(change >> 1) : (int64_t)(change >> 1);
+    list->has_value = true;
+    return !list->is_malformed;
+}
+
+/* ---- The header ---- */
 
 static bool
 is_rising(const uint8_t *head, uint64_t len)
@@ -53,39 +120,39 @@ is_rising(const uint8_t *head, uint64_t len)
     return true;
 }
 
-static bool
-read_head(const UprofGoReader *reader, Table *table)
+bool
+uprof_go_head_read(const UprofGoBytes *table, UprofGoHead *head)
 {
+    const uint64_t len = table->all.len;
     UprofSlice slice;
 
-    if (!reader->get(reader->data, 0, HEAD_BYTES, &slice))
+    if (!uprof_go_bytes_get(table, 0, HEAD_BYTES, &slice))
         return false;
-    const uint8_t *head = slice.data;
-    if ((head[0] != MAGIC_1_18 && head[0] != MAGIC_1_20) || head[1] != 0xff || head[2] != 0xff ||
-        head[3] != 0xff || head[4] != 0 || head[5] != 0 || head[6] == 0 ||
-        head[7] != sizeof(uint64_t) || !is_rising(head, reader->len))
+    const uint8_t *bytes = slice.data;
+    if ((bytes[0] != MAGIC_1_18 && bytes[0] != MAGIC_1_20) || bytes[1] != 0xff ||
+        bytes[2] != 0xff || bytes[3] != 0xff || bytes[4] != 0 || bytes[5] != 0 || bytes[6] == 0 ||
+        bytes[7] != sizeof(uint64_t) || !is_rising(bytes, len))
         return false;
-    *table = (Table){ .reader = reader,
-                      .n = uprof_read_le64(head + 8),
-                      .text = uprof_read_le64(head + 24),
-                      .names = uprof_read_le64(head + 32),
-                      .names_end = uprof_read_le64(head + 40),
-                      .tables = uprof_read_le64(head + 56),
-                      .functions = uprof_read_le64(head + 64),
-                      .unit = head[6],
-                      .flags_at = head[0] == MAGIC_1_18 ? FLAGS_AT_1_18 : FLAGS_AT_1_20,
-                      .work = WORK_OF_BYTE * reader->len };
-    return table->n > 0 && table->n < FUNCTIONS_MAX &&
-           table->n * PAIR_BYTES < reader->len - table->functions;
+    *head = (UprofGoHead){ .n = uprof_read_le64(bytes + 8),
+                           .text = uprof_read_le64(bytes + 24),
+                           .names = uprof_read_le64(bytes + 32),
+                           .units = uprof_read_le64(bytes + 40),
+                           .files = uprof_read_le64(bytes + 48),
+                           .tables = uprof_read_le64(bytes + 56),
+                           .functions = uprof_read_le64(bytes + 64),
+                           .insn_bytes = bytes[6],
+                           .is_1_18 = bytes[0] == MAGIC_1_18 };
+    return head->n > 0 && head->n < FUNCTIONS_MAX && head->n * PAIR_BYTES < len - head->functions;
 }
 
 static bool
-read_function(const Table *table, uint64_t i, Function *function)
+read_function(const UprofGoBytes *table, const UprofGoHead *head, uint64_t i,
+              UprofGoFunction *function)
 {
     UprofSlice slice;
 
-    if (!table->reader->get(table->reader->data, table->functions + i * PAIR_BYTES,
-                            PAIR_BYTES + sizeof(uint32_t), &slice))
+    if (!uprof_go_bytes_get(table, head->functions + i * PAIR_BYTES, PAIR_BYTES + sizeof(uint32_t),
+                            &slice))
         return false;
     function->start = uprof_read_le32(slice.data);
     function->record = uprof_read_le32((const uint8_t *)slice.data + 4);
@@ -93,74 +160,42 @@ read_function(const Table *table, uint64_t i, Function *function)
     return function->end > function->start;
 }
 
-/* Piece by piece, because memory behind a name may be missing. */
-static bool
-read_name(Table *table, uint64_t at, UprofSlice *name)
+bool
+uprof_go_head_find(const UprofGoBytes *table, const UprofGoHead *head, uint64_t offset,
+                   UprofGoFunction *function)
 {
-    const UprofGoReader *reader = table->reader;
-    uint64_t len = 0;
+    uint64_t low = 0, high = head->n;
 
-    while (at + len < table->names_end && len <= NAME_BYTES_MAX && table->work >= NAME_PIECE) {
-        const uint64_t more = MIN((uint64_t)NAME_PIECE, table->names_end - at - len);
-        UprofSlice piece;
-        table->work -= NAME_PIECE;
-        if (!reader->get(reader->data, at + len, more, &piece))
+    while (low < high) {
+        const uint64_t mid = low + (high - low) / 2;
+        if (!read_function(table, head, mid, function))
             return false;
-        const char *end = memchr(piece.data, '\0', piece.len);
-        len += end ? (uint64_t)(end - (const char *)piece.data) : more;
-        if (end)
-            return len > 0 && reader->get(reader->data, at, len, name);
-    }
-    return false;
-}
-
-/* ---- Sizes of frames ---- */
-
-/* The bytes of a list of sizes, which are read piece by piece. */
-typedef struct {
-    Table *table;
-    uint64_t at; /* offset in the table */
-    UprofSlice piece;
-    size_t used; /* of @piece */
-} Sizes;
-
-static bool
-read_byte(Sizes *sizes, uint8_t *byte)
-{
-    const UprofGoReader *reader = sizes->table->reader;
-
-    if (sizes->used == sizes->piece.len) {
-        const uint64_t left = sizes->at < reader->len ? reader->len - sizes->at : 0;
-        const uint64_t len = MIN(left, (uint64_t)SIZES_PIECE);
-        if (len == 0 || sizes->table->work < SIZES_PIECE)
-            return false;
-        sizes->table->work -= SIZES_PIECE;
-        /* A piece may end in a page that is missing, behind the end of the list. */
-        if (!reader->get(reader->data, sizes->at, len, &sizes->piece) &&
-            !reader->get(reader->data, sizes->at, 1, &sizes->piece))
-            return false;
-        sizes->at += sizes->piece.len;
-        sizes->used = 0;
-    }
-    *byte = ((const uint8_t *)sizes->piece.data)[sizes->used++];
-    return true;
-}
-
-static bool
-read_varint(Sizes *sizes, uint32_t *value)
-{
-    uint8_t byte;
-
-    *value = 0;
-    for (unsigned shift = 0; shift < 32; shift += 7) {
-        if (!read_byte(sizes, &byte))
-            return false;
-        *value |= (uint32_t)(byte & 0x7f) << shift;
-        if (!(byte & 0x80))
+        if (offset < function->start)
+            high = mid;
+        else if (offset >= function->end)
+            low = mid + 1;
+        else
             return true;
     }
     return false;
 }
+
+/* Returns: 0 if the address of the functions is not known */
+static uint64_t
+find_text(const UprofGoBytes *table, const UprofGoHead *head, uint64_t text, uint64_t entry)
+{
+    UprofGoFunction function;
+
+    if (head->text != 0)
+        text = head->text;
+    else if (text == 0 || entry < text ||
+             !uprof_go_head_find(table, head, entry - text, &function) ||
+             function.start != entry - text)
+        return 0;
+    return text <= INT64_MAX ? text : 0;
+}
+
+/* ---- Sizes of frames ---- */
 
 static void
 add_size(const Table *table, uint64_t pc, int64_t bytes, UprofFrameKind kind)
@@ -172,29 +207,20 @@ add_size(const Table *table, uint64_t pc, int64_t bytes, UprofFrameKind kind)
 
 /* Returns: false if the list is malformed, or a part of it is missing */
 static bool
-read_sizes(Table *table, uint64_t list, uint64_t start, uint64_t end, UprofFrameKind kind)
+read_sizes(Table *table, uint64_t offset, uint64_t start, uint64_t end, UprofFrameKind kind)
 {
-    Sizes sizes = { .table = table, .at = table->tables + list };
-    uint32_t change, units;
+    UprofGoList list = { table->bytes, table->head.tables + offset, &table->work, .value = -1 };
     uint64_t pc = start;
-    int64_t bytes = -1;
 
-    while (pc < end) {
-        if (!read_varint(&sizes, &change))
+    while (pc < end && uprof_go_list_next(&list)) {
+        if (list.value < 0 || list.value > FRAME_BYTES_MAX)
             return false;
-        /* the rest of the function is padding */
-        if (change == 0 && pc > start)
-            break;
-        if (!read_varint(&sizes, &units) || units == 0)
-            return false;
-        bytes += change & 1 ? ~(int64_t)(change >> 1) : (int64_t)(change >> 1);
-        if (bytes < 0 || bytes > FRAME_BYTES_MAX)
-            return false;
-        add_size(table, pc, bytes, kind);
-        pc += (uint64_t)units * table->unit;
+        add_size(table, pc, list.value, kind);
+        pc += (uint64_t)list.units * table->head.insn_bytes;
     }
+    /* the rest of the function is padding */
     add_size(table, MIN(pc, end), 0, UPROF_FRAME_NONE);
-    return true;
+    return !list.is_malformed;
 }
 
 /*
@@ -249,65 +275,40 @@ add_frames(Table *table, uint64_t start, uint64_t end, const uint8_t *record, Up
 /* ---- Functions ---- */
 
 static void
-add_function(Table *table, uint64_t text, const Function *function)
+add_function(Table *table, uint64_t text, const UprofGoFunction *function)
 {
+    const UprofGoHead *head = &table->head;
     const UprofGoFound *found = table->found;
     UprofSymbol symbol = { .start = text + function->start,
                            .size = function->end - function->start,
                            .code = true };
     UprofSlice record;
 
-    if (!table->reader->get(table->reader->data, table->functions + function->record,
-                            table->flags_at + 1, &record))
+    if (!uprof_go_bytes_get(table->bytes, head->functions + function->record, table->flags_at + 1,
+                            &record))
         return;
-    const bool has_name =
-        read_name(table, table->names + uprof_read_le32((const uint8_t *)record.data + NAME_AT),
-                  &symbol.name);
+    const bool has_name = uprof_go_bytes_text(
+        table->bytes, head->names + uprof_read_le32((const uint8_t *)record.data + NAME_AT),
+        head->units, &table->work, &symbol.name);
     if (has_name && found->symbols && found->symbols->len < found->symbols_max)
         g_array_append_val(found->symbols, symbol);
     add_frames(table, symbol.start, symbol.start + symbol.size, record.data,
                has_name ? symbol.name : (UprofSlice){ "", 0 });
 }
 
-/* A function begins at @offset. */
-static bool
-has_start(const Table *table, uint64_t offset)
-{
-    uint64_t low = 0, high = table->n;
-    Function function;
-
-    while (low < high) {
-        const uint64_t mid = low + (high - low) / 2;
-        if (!read_function(table, mid, &function))
-            return false;
-        if (function.start == offset)
-            return true;
-        if (function.start < offset)
-            low = mid + 1;
-        else
-            high = mid;
-    }
-    return false;
-}
-
-bool
-uprof_go_table_read(const UprofGoReader *reader, uint64_t text, uint64_t entry,
+uint64_t
+uprof_go_table_read(const UprofGoBytes *bytes, uint64_t text, uint64_t entry,
                     const UprofGoFound *found)
 {
-    Table table;
-    Function function;
+    Table table = { .bytes = bytes, .work = WORK_OF_BYTE * bytes->all.len, .found = found };
+    UprofGoFunction function;
 
-    if (!read_head(reader, &table))
-        return false;
-    if (table.text != 0)
-        text = table.text;
-    else if (text == 0 || entry < text || !has_start(&table, entry - text))
-        return false;
-    if (text > INT64_MAX)
-        return false;
-    table.found = found;
-    for (uint64_t i = 0; i < table.n; i++)
-        if (read_function(&table, i, &function))
+    if (!uprof_go_head_read(bytes, &table.head))
+        return 0;
+    text = find_text(bytes, &table.head, text, entry);
+    table.flags_at = table.head.is_1_18 ? FLAGS_AT_1_18 : FLAGS_AT_1_20;
+    for (uint64_t i = 0; text != 0 && i < table.head.n; i++)
+        if (read_function(bytes, &table.head, i, &function))
             add_function(&table, text, &function);
-    return true;
+    return text;
 }

@@ -2,7 +2,7 @@
 #include "uprof/mapped-elf.h"
 
 #include "mapped-elf-priv.h"
-#include "go-table-priv.h"
+#include "go-lines-priv.h"
 #include "symbol-priv.h"
 #include "uprof/elf-head.h"
 #include "uprof/scan.h"
@@ -32,7 +32,7 @@ typedef struct {
 
 typedef struct {
     uint64_t address, offset, file_len, len;
-    bool is_code;
+    bool is_code, is_variable;
 } Load;
 
 /* A part of the file that a program header or a section header names */
@@ -159,6 +159,7 @@ add_load(Reader *reader, const Elf64_Phdr *segment)
         .file_len = GUINT64_FROM_LE(segment->p_filesz),
         .len = GUINT64_FROM_LE(segment->p_memsz),
         .is_code = GUINT32_FROM_LE(segment->p_flags) & PF_X,
+        .is_variable = GUINT32_FROM_LE(segment->p_flags) & PF_W,
     };
 
     if (load.address > INT64_MAX || load.len > INT64_MAX || load.file_len > load.len ||
@@ -689,10 +690,59 @@ read_sections(Reader *reader)
             read_section(reader, &sections, &names, &section);
 }
 
-static bool
-get_go_bytes(const void *data, uint64_t at, uint64_t len, UprofSlice *slice)
+/* ---- Go ---- */
+
+/* @part: borrowed. @offset: from its first wanted byte */
+static UprofGoBytes
+view_part(const Part *part, uint64_t offset, uint64_t len)
 {
-    return at <= UPROF_MAPPED_ELF_PART_BYTES_MAX && get_bytes(data, at, len, slice);
+    const uint64_t from = part->at % PAGE_BYTES + offset;
+
+    return (UprofGoBytes){ .all = { part->bytes->data + from, len },
+                           .is_here = part->is_here + from / PAGE_BYTES,
+                           .before = from % PAGE_BYTES };
+}
+
+static bool
+find_go_module(Reader *reader, const UprofGoBytes *table, UprofGoModule *module)
+{
+    for (unsigned i = 0; i < reader->n_loads; i++) {
+        const Load *load = &reader->loads[i];
+        const uint64_t len = MIN(load->file_len, (uint64_t)UPROF_GO_DATA_BYTES_MAX);
+        g_auto(Part) part = { 0 };
+        if (!load->is_variable || !read_part(reader, load->offset, len, &part))
+            continue;
+        const UprofGoBytes data = view_part(&part, 0, len);
+        if (uprof_go_module_find(&data, table, reader->go_table.address, module))
+            return true;
+    }
+    return false;
+}
+
+/*
+ * The trees of inlined functions are in the table's section since Go 1.26, and before that in front
+ * of it, or in another segment.
+ */
+static bool
+read_go_trees(Reader *reader, const Part *table, uint64_t address, Part *part, UprofGoBytes *trees)
+{
+    const Place *place = &reader->go_table;
+    uint64_t offset, left;
+
+    if (address - place->address < place->len) {
+        *trees =
+            view_part(table, address - place->address, place->len - (address - place->address));
+        return true;
+    }
+    if (!find_offset(reader, address, &offset, &left))
+        return false;
+    if (place->at > offset)
+        left = MIN(left, place->at - offset);
+    left = MIN(left, (uint64_t)UPROF_MAPPED_ELF_PART_BYTES_MAX);
+    if (!read_part(reader, offset, left, part))
+        return false;
+    *trees = view_part(part, 0, left);
+    return true;
 }
 
 /* Programs in Go have the sizes of their frames, and the names of their functions if they are
@@ -702,16 +752,26 @@ read_go_table(Reader *reader)
 {
     UprofElfImage *elf = &reader->found.elf;
     const Place *place = &reader->go_table;
-    g_auto(Part) part = { 0 };
-    const UprofGoReader table = { get_go_bytes, &part, place->len };
+    UprofGoModule module = { reader->text_at, 0 };
+    g_auto(Part) part = { 0 }, trees_part = { 0 };
+    UprofGoBytes trees;
 
     if (!read_part(reader, place->at, place->len, &part))
         return;
+    const UprofGoBytes table = view_part(&part, 0, place->len);
     elf->frames = g_array_new(FALSE, FALSE, sizeof(UprofFrameSize));
     const UprofGoFound found = { reader->found.has_all_symbols ? NULL : elf->symbols,
                                  UPROF_MAPPED_ELF_SYMBOLS_MAX, elf->frames };
-    uprof_go_table_read(&table, reader->text_at, elf->entry, &found);
+    const bool has_module = find_go_module(reader, &table, &module);
+    const uint64_t text =
+        uprof_go_table_read(&table, module.text, has_module ? module.text : elf->entry, &found);
+    const bool has_trees =
+        has_module && read_go_trees(reader, &part, module.trees, &trees_part, &trees);
+    if (text != 0)
+        elf->go_lines = uprof_go_lines_new(&table, text, has_trees ? &trees : NULL);
     keep_part(reader, &part);
+    if (trees_part.bytes)
+        keep_part(reader, &trees_part);
 }
 
 static void

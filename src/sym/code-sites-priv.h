@@ -25,7 +25,7 @@ bool uprof_sites_have_lines(const UprofSites *sites);
 
 /**
  * uprof_sites_add:
- * @image: has lines; borrowed, outlives @sites
+ * @image: has lines; borrowed until uprof_sites_move(), or else outlives @sites
  * @address: link address in @image
  * @function: name of the function at @address, or the text shown in its place
  *
@@ -33,6 +33,10 @@ bool uprof_sites_have_lines(const UprofSites *sites);
  */
 const UprofName *
 uprof_sites_add(UprofSites *sites, UprofImage *image, uint64_t address, const UprofName *function);
+
+/** uprof_sites_move: moves the sites of @image to @other, which was linked for the same addresses
+ */
+void uprof_sites_move(UprofSites *sites, const UprofImage *image, UprofImage *other);
 
 /**
  * uprof_sites_resolve: looks up the new sites of @image; sets its @lines_hint

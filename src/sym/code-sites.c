@@ -162,20 +162,74 @@ compare_sites(gconstpointer a, gconstpointer b)
 }
 
 void
-uprof_sites_resolve(UprofSites *sites, UprofImage *image, uint64_t until_ns)
+uprof_sites_move(UprofSites *sites, const UprofImage *image, UprofImage *other)
 {
-    g_autoptr(GPtrArray) wanted = g_ptr_array_new();
-    g_autoptr(GArray) addresses = g_array_new(FALSE, FALSE, sizeof(uint64_t));
+    GHashTableIter iter;
+    Site *site;
+
+    g_hash_table_iter_init(&iter, sites->table);
+    while (g_hash_table_iter_next(&iter, NULL, (gpointer *)&site))
+        if (site->image == image)
+            site->image = other;
+}
+
+/* Returns: (transfer container): the sites of @image that are not resolved, by address */
+static GPtrArray *
+find_unresolved(const UprofSites *sites, const UprofImage *image)
+{
+    GPtrArray *unresolved = g_ptr_array_new();
     GHashTableIter iter;
     Site *site;
 
     g_hash_table_iter_init(&iter, sites->table);
     while (g_hash_table_iter_next(&iter, NULL, (gpointer *)&site))
         if (site->image == image && !site->is_resolved)
-            g_ptr_array_add(wanted, site);
+            g_ptr_array_add(unresolved, site);
+    g_ptr_array_sort(unresolved, compare_sites);
+    return unresolved;
+}
+
+/* ---- Go ---- */
+
+/* @frames: (out). Returns: how many frames the tables of Go have at @address */
+static unsigned
+find_go_frames(const UprofImage *image, uint64_t address, UprofLineFrame *frames)
+{
+    UprofGoLine lines[UPROF_GO_LINES_FRAMES_MAX];
+    const unsigned n = image->go_lines ? uprof_go_lines_find(image->go_lines, address, lines) : 0;
+
+    G_STATIC_ASSERT((int)UPROF_GO_LINES_FRAMES_MAX <= (int)UPROF_LINES_FRAMES_MAX);
+    for (unsigned i = 0; i < n; i++)
+        frames[i] = (UprofLineFrame){ lines[i].name, lines[i].file, lines[i].line,
+                                      /* the lines of a function are in one file */
+                                      lines[i].file, lines[i].function_line };
+    return n;
+}
+
+static void
+resolve_go(UprofSites *sites, const UprofImage *image, uint64_t until_ns)
+{
+    g_autoptr(GPtrArray) wanted = find_unresolved(sites, image);
+    UprofLineFrame frames[UPROF_LINES_FRAMES_MAX];
+
+    for (guint i = 0; i < wanted->len && uprof_clock_now_ns() < until_ns; i++) {
+        Site *site = g_ptr_array_index(wanted, i);
+        const unsigned n = find_go_frames(image, site->address, frames);
+        if (n > 0)
+            fill_site(sites, site, frames, n);
+    }
+}
+
+/* ---- DWARF ---- */
+
+static void
+resolve_dwarf(UprofSites *sites, UprofImage *image, uint64_t until_ns)
+{
+    g_autoptr(GPtrArray) wanted = find_unresolved(sites, image);
+    g_autoptr(GArray) addresses = g_array_new(FALSE, FALSE, sizeof(uint64_t));
+
     if (wanted->len == 0)
         return;
-    g_ptr_array_sort(wanted, compare_sites);
     for (guint i = 0; i < wanted->len; i++) {
         const Site *sorted = g_ptr_array_index(wanted, i);
         g_array_append_val(addresses, sorted->address);
@@ -197,6 +251,15 @@ uprof_sites_resolve(UprofSites *sites, UprofImage *image, uint64_t until_ns)
     }
 }
 
+void
+uprof_sites_resolve(UprofSites *sites, UprofImage *image, uint64_t until_ns)
+{
+    if (image->go_lines)
+        resolve_go(sites, image, until_ns);
+    if (image->lines.len > 0)
+        resolve_dwarf(sites, image, until_ns);
+}
+
 /* Returns: (nullable): "file.c:12" */
 static const UprofName *
 name_line(const UprofSites *sites, const UprofLineFrame *frame)
@@ -208,9 +271,9 @@ name_line(const UprofSites *sites, const UprofLineFrame *frame)
     return uprof_names_marker(sites->names, text);
 }
 
-void
-uprof_sites_find_lines(const UprofSites *sites, UprofImage *image, const uint64_t *addresses,
-                       unsigned n, uint64_t cpu_ns, const UprofName **lines)
+static void
+find_dwarf_lines(const UprofSites *sites, const UprofImage *image, const uint64_t *addresses,
+                 unsigned n, uint64_t cpu_ns, const UprofName **lines)
 {
     g_autofree uint64_t *linked = g_new(uint64_t, n);
     g_autofree char *why = NULL;
@@ -223,6 +286,22 @@ uprof_sites_find_lines(const UprofSites *sites, UprofImage *image, const uint64_
         if (uprof_lines_get(found, i, &frames) > 0)
             lines[i] = name_line(sites, &frames[0]);
     }
+}
+
+void
+uprof_sites_find_lines(const UprofSites *sites, UprofImage *image, const uint64_t *addresses,
+                       unsigned n, uint64_t cpu_ns, const UprofName **lines)
+{
+    UprofLineFrame frames[UPROF_LINES_FRAMES_MAX];
+    bool has_go = false;
+
+    for (unsigned i = 0; i < n; i++)
+        if (find_go_frames(image, addresses[i] - image->bias, frames) > 0) {
+            lines[i] = name_line(sites, &frames[0]);
+            has_go = true;
+        }
+    if (!has_go && image->lines.len > 0)
+        find_dwarf_lines(sites, image, addresses, n, cpu_ns, lines);
 }
 
 unsigned

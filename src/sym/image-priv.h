@@ -16,15 +16,16 @@ enum { UPROF_IMAGE_ENTRIES = 3 };
 
 /** UprofImage: all members are owned; "link address": as the file was linked */
 typedef struct {
-    char *label;           /* "[app]" */
-    UprofFileBytes *file;  /* without bytes if the source is not a file */
-    UprofFileBytes *debug; /* (nullable): debug file; other members point into both files */
-    GPtrArray *unpacked;   /* of GByteArray: unpacked parts of the files */
-    char *hint;            /* (nullable): why a debug file that was found is not used */
-    UprofSlice lines;      /* bytes of the ELF file that has DWARF, or no bytes; borrowed */
-    char *lines_hint;      /* (nullable): why lines could not be read */
-    char *build_id;        /* (nullable): in hex */
-    char *digest;          /* SHA-256 in hex */
+    char *label;            /* "[app]" */
+    UprofFileBytes *file;   /* without bytes if the source is not a file */
+    UprofFileBytes *debug;  /* (nullable): debug file; other members point into both files */
+    GPtrArray *unpacked;    /* of GByteArray: unpacked parts of the files */
+    char *hint;             /* (nullable): why a debug file that was found is not used */
+    UprofSlice lines;       /* bytes of the ELF file that has DWARF, or no bytes; borrowed */
+    char *lines_hint;       /* (nullable): why lines could not be read */
+    UprofGoLines *go_lines; /* (nullable): of a Go program; they come before @lines */
+    char *build_id;         /* (nullable): in hex */
+    char *digest;           /* SHA-256 in hex */
     bool is_elf;
     uint16_t machine; /* e_machine; 0 for text */
     bool big_endian;
@@ -126,6 +127,9 @@ G_DEFINE_AUTOPTR_CLEANUP_FUNC(UprofImage, uprof_image_free)
 
 /** uprof_image_bytes: Returns: bytes of memory for its files, their unpacked parts, and tables */
 uint64_t uprof_image_bytes(const UprofImage *image);
+
+/** uprof_image_has_lines: can inlined functions and lines be looked up? */
+bool uprof_image_has_lines(const UprofImage *image);
 
 /** uprof_image_has_code: does the image have code at @pc, a guest-virtual address? */
 bool uprof_image_has_code(const UprofImage *image, uint64_t pc);

@@ -27,6 +27,7 @@ uprof_image_free(UprofImage *image)
     if (!image)
         return;
     uprof_cfi_free(image->cfi);
+    uprof_go_lines_free(image->go_lines);
     uprof_symbol_table_free(image->table);
     g_clear_pointer(&image->targets, g_array_unref);
     uprof_file_bytes_free(image->file);
@@ -200,6 +201,7 @@ load_elf(UprofImage *image, const UprofArch *arch, const char *name,
         image->lines = elf.file;
     else if (debug && debug->elf.has_lines)
         image->lines = debug->elf.file;
+    image->go_lines = g_steal_pointer(&elf.go_lines);
     if (debug)
         image->debug = g_steal_pointer(&debug->file);
     return true;
@@ -427,7 +429,7 @@ UprofImage *
 uprof_image_from_memory(UprofMappedElf *mapped, const char *name, uint64_t room)
 {
     g_autoptr(UprofImage) image = g_new0(UprofImage, 1);
-    const UprofElfImage *elf = &mapped->elf;
+    UprofElfImage *elf = &mapped->elf;
 
     image->file = g_new0(UprofFileBytes, 1);
     image->unpacked = g_ptr_array_new_with_free_func((GDestroyNotify)g_byte_array_unref);
@@ -443,11 +445,18 @@ uprof_image_from_memory(UprofMappedElf *mapped, const char *name, uint64_t room)
     store_entries(image, elf);
     image->first = elf->first_page;
     image->is_from_memory = true;
+    image->go_lines = g_steal_pointer(&elf->go_lines);
     if (elf->build_id.len > 0)
         image->build_id = uprof_build_id_hex(elf->build_id);
     if (image->ranges->len == 0 || uprof_image_bytes(image) > room)
         return NULL;
     return g_steal_pointer(&image);
+}
+
+bool
+uprof_image_has_lines(const UprofImage *image)
+{
+    return image->lines.len > 0 || image->go_lines;
 }
 
 bool

@@ -14,7 +14,7 @@
 #include <string.h>
 
 enum {
-    MEMORY_FILE_BYTES_MAX = 32 * 1024 * 1024, /* of a file in guest memory */
+    MEMORY_FILE_BYTES_MAX = 64 * 1024 * 1024, /* of a file in guest memory */
     CACHE_SLOTS = 16384,
     RULE_SLOTS = 8192,
     OWN_SYMBOL_BYTES_MAX = 64 * 1024, /* kernels do not store the sizes of their functions */
@@ -322,12 +322,13 @@ replace_module(UprofSym *sym, unsigned number, UprofImage *image, uint64_t bytes
     sym->bytes += uprof_image_bytes(image) - bytes_before;
     /* A new symbol may get the address of a freed one. */
     g_hash_table_remove_all(sym->named);
+    uprof_sites_move(sym->sites, g_ptr_array_index(sym->modules, number - 1), image);
     uprof_image_free(g_ptr_array_index(sym->modules, number - 1));
     g_ptr_array_index(sym->modules, number - 1) = image;
     sym->epoch++;
 }
 
-/* An image with lines stays, because its sites point to it. It may lack unwind rules. */
+/* An image with lines stays. It may lack unwind rules. */
 static void
 reload_module(UprofSym *sym, unsigned number)
 {
@@ -470,7 +471,7 @@ uprof_sym_source(const UprofSym *sym, unsigned i, UprofSymSource *source)
         .debug_path = image->debug ? image->debug->path : NULL,
         .hint = image->hint,
         .lines_hint = image->lines_hint,
-        .has_lines = image->lines.len > 0,
+        .has_lines = uprof_image_has_lines(image),
         .base = image->first + image->bias,
         .is_moved = image->is_moved,
         .build_id = image->build_id,
@@ -542,7 +543,7 @@ name_symbol(UprofSym *sym, const UprofImage *image, const UprofSymbol *symbol)
 static const UprofName *
 add_site(UprofSym *sym, UprofImage *image, uint64_t pc, const UprofName *function)
 {
-    return image->lines.len > 0 && !sym->is_coarse
+    return uprof_image_has_lines(image) && !sym->is_coarse
                ? uprof_sites_add(sym->sites, image, pc - image->bias, function)
                : NULL;
 }
@@ -706,7 +707,8 @@ find_code(const UprofSym *sym, uint64_t pc, bool wants_bytes, bool wants_lines)
 {
     for (unsigned i = 0; i < count_images(sym, pc); i++) {
         UprofImage *image = get_image(sym, pc, i);
-        if (image && uprof_image_has_code(image, pc) && (!wants_lines || image->lines.len > 0) &&
+        if (image && uprof_image_has_code(image, pc) &&
+            (!wants_lines || uprof_image_has_lines(image)) &&
             (!wants_bytes || uprof_image_code(image, pc).len > 0))
             return image;
     }
@@ -836,11 +838,11 @@ uprof_sym_resolve(UprofSym *sym, unsigned time_ms)
     const uint64_t until_ns = uprof_clock_now_ns() + time_ms * UPROF_NS_PER_MS;
 
     for (unsigned i = 0; i < sym->n_images && !sym->is_coarse; i++)
-        if (sym->images[i]->lines.len > 0)
+        if (uprof_image_has_lines(sym->images[i]))
             uprof_sites_resolve(sym->sites, sym->images[i], until_ns);
     for (guint i = 0; i < sym->modules->len && !sym->is_coarse; i++) {
         UprofImage *module = g_ptr_array_index(sym->modules, i);
-        if (module->lines.len > 0)
+        if (uprof_image_has_lines(module))
             uprof_sites_resolve(sym->sites, module, until_ns);
     }
 }

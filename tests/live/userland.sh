@@ -90,6 +90,7 @@ rows=(
     node.js '[A-Za-z]+:\*fibonacci /srv/node\.js:[0-9:]+'
     prometheus-node 'runtime\.goexit;(.*;)?net/http\.\(\*conn\)\.serve;'
     prometheus-node 'runtime\.goexit;(.*;)?runtime\.systemstack;'
+    prometheus-node 'runtime\.goexit;(.*;)?net/http[^;]+;(.*;)?[^;]+_\[i\][; ]'
     openssl '__libc_start_main;(.*;)?EVP_Digest[; ]'
 )
 for ((i = 0; i < ${#rows[@]}; i += 2)); do
@@ -105,6 +106,7 @@ result sidecar "$work/all.meta.json" "linux['user_complete'] * 100 >= linux['use
 
 sample 200 "$work/lines" --lines --sysroot "$work/empty" "$name"
 grep -qE ';main \(python\.py:[0-9]+\);' "$work/lines.folded" || fail 'no lines of Python'
+grep -qE ';net/http\.\(\*conn\)\.serve \(server\.go:[0-9]+\);' "$work/lines.folded" || fail 'no lines of Go'
 sample 200 "$work/native" --native --sysroot "$work/empty" "$name"
 grep -qE ';_PyEval_EvalFrameDefault;<module> \(python\.py\);' "$work/native.folded" ||
     fail 'no frames of the interpreter'

@@ -90,12 +90,10 @@ build_table(const Plan *plan)
     return bytes;
 }
 
-static bool
-get_bytes(const void *data, uint64_t at, uint64_t len, UprofSlice *slice)
+static UprofGoBytes
+view_table(const GByteArray *bytes)
 {
-    const GByteArray *bytes = data;
-
-    return uprof_slice_sub((UprofSlice){ bytes->data, bytes->len }, at, len, slice);
+    return (UprofGoBytes){ .all = { bytes->data, bytes->len } };
 }
 
 /* Returns: (transfer full) (nullable): "NAME START SIZE " of each function */
@@ -105,10 +103,10 @@ read_table(const GByteArray *bytes, uint64_t text, uint64_t entry)
     g_autoptr(GArray) symbols = g_array_new(FALSE, FALSE, sizeof(UprofSymbol));
     g_autoptr(GArray) frames = g_array_new(FALSE, FALSE, sizeof(UprofFrameSize));
     const UprofGoFound into = { symbols, 100, frames };
-    const UprofGoReader reader = { get_bytes, bytes, bytes->len };
+    const UprofGoBytes table = view_table(bytes);
     GString *found;
 
-    if (!uprof_go_table_read(&reader, text, entry, &into))
+    if (uprof_go_table_read(&table, text, entry, &into) == 0)
         return NULL;
     found = g_string_new(NULL);
     for (guint i = 0; i < symbols->len; i++) {
@@ -165,9 +163,9 @@ test_limit(void)
     g_autoptr(GArray) symbols = g_array_new(FALSE, FALSE, sizeof(UprofSymbol));
     g_autoptr(GArray) frames = g_array_new(FALSE, FALSE, sizeof(UprofFrameSize));
     const UprofGoFound into = { symbols, 2, frames };
-    const UprofGoReader reader = { get_bytes, bytes, bytes->len };
+    const UprofGoBytes table = view_table(bytes);
 
-    g_assert_true(uprof_go_table_read(&reader, TEXT, TEXT, &into));
+    g_assert_cmphex(uprof_go_table_read(&table, TEXT, TEXT, &into), ==, TEXT);
     g_assert_cmpuint(symbols->len, ==, 2);
 }
 
@@ -202,10 +200,10 @@ read_frames(const Plan *plan)
     g_autoptr(GByteArray) bytes = build_table(plan);
     g_autoptr(GArray) frames = g_array_new(FALSE, FALSE, sizeof(UprofFrameSize));
     const UprofGoFound into = { NULL, 0, frames };
-    const UprofGoReader reader = { get_bytes, bytes, bytes->len };
+    const UprofGoBytes table = view_table(bytes);
     GString *found = g_string_new(NULL);
 
-    g_assert_true(uprof_go_table_read(&reader, 0, 0, &into));
+    g_assert_cmphex(uprof_go_table_read(&table, 0, 0, &into), ==, FIRST);
     for (guint i = 0; i < frames->len; i++) {
         const UprofFrameSize *size = &g_array_index(frames, UprofFrameSize, i);
         g_assert_cmpuint(size->kind, <, G_N_ELEMENTS(kinds));
@@ -316,8 +314,8 @@ test_work(void)
         put_u32(bytes, functions + 8 * i + 4, record);
     }
     put_u64(bytes, 8, N - 1);
-    const UprofGoReader reader = { get_bytes, bytes, bytes->len };
-    g_assert_true(uprof_go_table_read(&reader, 0, 0, &into));
+    const UprofGoBytes table = view_table(bytes);
+    g_assert_cmphex(uprof_go_table_read(&table, 0, 0, &into), ==, FIRST);
     g_assert_cmpuint(symbols->len, <=, 4 * bytes->len / NAME);
 }
 
