@@ -105,6 +105,16 @@ bool uprof_pipeline_begin(UprofPipeline *pipeline, GError **error);
 bool uprof_pipeline_add_images(UprofPipeline *pipeline, GError **error);
 
 /**
+ * uprof_pipeline_keep_rules: begins with what an earlier run of the same guest has found in the
+ * code of its files; call it before the first snapshot
+ * @list: (transfer full)
+ */
+void uprof_pipeline_keep_rules(UprofPipeline *pipeline, UprofRuleList *list);
+
+/** uprof_pipeline_pack_rules: Returns: (transfer full): the same for a later run */
+GByteArray *uprof_pipeline_pack_rules(const UprofPipeline *pipeline);
+
+/**
  * uprof_pipeline_find_unseen: Returns: (nullable) (transfer none): the path of the first symbol
  *   file, if no frame so far was in the code of any of the first @n files
  */

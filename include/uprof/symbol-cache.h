@@ -5,6 +5,9 @@
  *   .build-id/ab/cdef          a program or a library
  *   .build-id/ab/cdef.debug    its debug file
  *
+ *   domains/UUID/              the same for files out of the disks of one domain
+ *   domains/UUID/rules         see rule-list.h
+ *
  * An empty file says that no server has the file. It counts for a day. The layout is that of a
  * debug folder of gdb.
  */

@@ -4,6 +4,7 @@
  */
 #pragma once
 
+#include "uprof/rule-list.h"
 #include "uprof/runtimes.h"
 #include "uprof/space.h"
 
@@ -26,6 +27,19 @@ typedef struct _UprofUnwindCache UprofUnwindCache;
 UprofUnwindCache *uprof_unwind_cache_new(void);
 void uprof_unwind_cache_free(UprofUnwindCache *cache);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(UprofUnwindCache, uprof_unwind_cache_free)
+
+/**
+ * uprof_unwind_cache_keep: begins with what an earlier run of the same guest has found
+ * @list: (transfer full)
+ * @sym: borrowed
+ *
+ * Call it once, before the first stack.
+ */
+void uprof_unwind_cache_keep(UprofUnwindCache *cache, UprofRuleList *list, UprofSym *sym);
+
+/** uprof_unwind_cache_pack: Returns: (transfer full): what the code of files has shown, for
+ * uprof_rule_list_parse() in a later run */
+GByteArray *uprof_unwind_cache_pack(const UprofUnwindCache *cache, const UprofSym *sym);
 
 /** UprofUnwindContext: all pointers are borrowed */
 typedef struct {

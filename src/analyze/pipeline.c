@@ -121,6 +121,18 @@ uprof_pipeline_add_images(UprofPipeline *pipeline, GError **error)
     return true;
 }
 
+void
+uprof_pipeline_keep_rules(UprofPipeline *pipeline, UprofRuleList *list)
+{
+    uprof_unwind_cache_keep(pipeline->cache, list, pipeline->sym);
+}
+
+GByteArray *
+uprof_pipeline_pack_rules(const UprofPipeline *pipeline)
+{
+    return uprof_unwind_cache_pack(pipeline->cache, pipeline->sym);
+}
+
 const char *
 uprof_pipeline_find_mismatch(const UprofPipeline *pipeline, unsigned n)
 {

@@ -7,7 +7,7 @@
  */
 #pragma once
 
-#include "code-memo-priv.h"
+#include "kept-rules-priv.h"
 
 /** UprofCachedCall: a return address, checked against the function that was called */
 typedef struct {
@@ -21,6 +21,7 @@ typedef struct {
     UprofCodeText *text;
     UprofCodeWalk *walk;
     UprofCodeMemo *memo;
+    UprofKeptRules *kept; /* (nullable) */
 } UprofCodeTools;
 
 /** uprof_cache_begin: call it before each stack; drops facts that may have changed */

@@ -27,7 +27,21 @@ uprof_unwind_cache_free(UprofUnwindCache *cache)
     uprof_code_memo_free(cache->tools.memo);
     uprof_code_walk_free(cache->tools.walk);
     uprof_code_text_free(cache->tools.text);
+    uprof_kept_rules_free(cache->tools.kept);
     g_free(cache);
+}
+
+void
+uprof_unwind_cache_keep(UprofUnwindCache *cache, UprofRuleList *list, UprofSym *sym)
+{
+    g_assert(!cache->tools.kept && !cache->tools.memo);
+    cache->tools.kept = uprof_kept_rules_new(list, sym);
+}
+
+GByteArray *
+uprof_unwind_cache_pack(const UprofUnwindCache *cache, const UprofSym *sym)
+{
+    return uprof_kept_rules_pack(cache->tools.memo, cache->tools.kept, sym);
 }
 
 /* Bytes of code are read again when memory is. Another start of the guest has other code. */

@@ -11,15 +11,6 @@
 
 #include "code-walk-priv.h"
 
-enum { UPROF_CODE_RULES_MAX = 12 };
-
-/** UprofCodeRole: what the code at an address says about the frame, without a walk */
-typedef enum {
-    UPROF_ROLE_NORMAL,
-    UPROF_ROLE_ROOT,   /* the frame has no caller */
-    UPROF_ROLE_SIGNAL, /* a signal has interrupted the caller, whose registers are on the stack */
-} UprofCodeRole;
-
 /** UprofCodeKey: a place in code */
 typedef struct {
     uint64_t number; /* of uprof_code_text_key() */
@@ -49,6 +40,7 @@ typedef struct {
     bool is_cut;          /* the last search has met slots beyond the copied part of the stack */
     uint8_t n_searches;   /* that have found no caller */
     uint64_t search_ns;   /* the earliest time of the next search */
+    uint8_t age;          /* how many runs have used these facts before */
     uint64_t first_start; /* the function's likely start, by the last search; 0: unknown */
     uint8_t n_rules;
     UprofCodeRule *rules; /* owned; the first one that fits a frame is right */
@@ -58,6 +50,10 @@ typedef struct _UprofCodeMemo UprofCodeMemo;
 
 UprofCodeMemo *uprof_code_memo_new(void);
 void uprof_code_memo_free(UprofCodeMemo *memo);
+
+/** uprof_code_memo_visit: calls @visit for all facts */
+void uprof_code_memo_visit(const UprofCodeMemo *memo,
+                           void (*visit)(const UprofCodeFacts *facts, void *data), void *data);
 
 /** uprof_code_memo_forget: drops everything */
 void uprof_code_memo_forget(UprofCodeMemo *memo);

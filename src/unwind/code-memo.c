@@ -34,6 +34,15 @@ uprof_code_memo_new(void)
 }
 
 void
+uprof_code_memo_visit(const UprofCodeMemo *memo,
+                      void (*visit)(const UprofCodeFacts *facts, void *data), void *data)
+{
+    for (unsigned i = 0; i < G_N_ELEMENTS(memo->facts); i++)
+        for (unsigned k = 0; memo->facts[i] && k < GROUP; k++)
+            visit(&memo->facts[i][k], data);
+}
+
+void
 uprof_code_memo_forget(UprofCodeMemo *memo)
 {
     for (unsigned i = 0; i < G_N_ELEMENTS(memo->facts); i++) {

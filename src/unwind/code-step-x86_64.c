@@ -418,6 +418,8 @@ uprof_code_x86_64_step(const UprofUnwindContext *context, UprofCursor *cursor)
                                .word_bytes = regs->word_bytes };
     frame.facts =
         uprof_code_memo_facts(tools->memo, &key, context->snapshot->time_ns, frame.is_file);
+    if (frame.facts->is_new && frame.is_file)
+        uprof_kept_rules_fill(tools->kept, frame.facts);
     if (frame.facts->is_new) {
         if (!frame.is_known)
             refresh_text(&frame);

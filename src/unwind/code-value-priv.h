@@ -5,26 +5,7 @@
 #pragma once
 
 #include "unwind-context-priv.h"
-
-enum {
-    UPROF_VALUE_LOADS_MAX = 3,
-    /* Bases that are not registers: */
-    UPROF_VALUE_ROUNDED_SP = 16, /* the stack pointer after it was rounded down */
-    UPROF_VALUE_OTHER_SP,        /* a stack pointer of unknown origin */
-    UPROF_VALUE_ZERO,
-    UPROF_VALUE_UNKNOWN = 0xff,
-};
-
-/**
- * UprofValue: ((base + offset[0])* + offset[1])* + ...
- *
- * "*" loads a word. All offsets behind @n_loads are 0.
- */
-typedef struct {
-    uint8_t base; /* DWARF number of a register, or one of the bases above */
-    uint8_t n_loads;
-    int32_t offset[UPROF_VALUE_LOADS_MAX + 1];
-} UprofValue;
+#include "uprof/code-rule.h"
 
 /** uprof_value_of: Returns: the value of @base */
 UprofValue uprof_value_of(unsigned base);

@@ -11,21 +11,7 @@
 #include "code-state-priv.h"
 #include "code-text-priv.h"
 
-enum {
-    UPROF_CODE_EXITS_MAX = 12,
-    UPROF_CODE_SAVED_MAX = 6, /* registers that functions restore */
-};
-
-/** UprofCodeRule: how to find the caller of a frame, in terms of the frame's registers */
-typedef struct {
-    UprofValue slot; /* address of the return address */
-    /* registers of the caller, in the order of uprof_code_saved_reg() */
-    UprofValue saved[UPROF_CODE_SAVED_MAX];
-    uint16_t n_popped; /* bytes that the function pops after the return address */
-    bool is_return;    /* found by a return */
-    bool is_interrupt; /* found by IRET: the slot begins an interrupt frame */
-    bool is_jump;      /* found by a jump to an unknown address, which may stay in the function */
-} UprofCodeRule;
+enum { UPROF_CODE_EXITS_MAX = 12 };
 
 /** uprof_code_saved_reg: Returns: register @i of a rule; %UPROF_X86_REG_NONE behind the last */
 unsigned uprof_code_saved_reg(unsigned i, unsigned word_bytes);

@@ -2,6 +2,7 @@
 #include "analysis-priv.h"
 
 #include "checkpoint-priv.h"
+#include "kept-file-priv.h"
 #include "protocol-priv.h"
 #include "remote-priv.h"
 #include "uprof/capture-reader.h"
@@ -45,6 +46,7 @@ typedef struct {
     uint64_t told_ns;                     /* when counts were sent last */
     int checkpoints[UPROF_N_CHECKPOINTS]; /* descriptors */
     uint32_t checkpoint;                  /* the next one to write */
+    int kept;                             /* see kept-file-priv.h; -1: none */
     uint64_t checkpoint_ns;               /* when to write it */
     const UprofMessage *message;          /* borrowed: of the current call */
     char *kernel; /* (nullable): owned: used if a symbol file is not what the guest runs */
@@ -352,6 +354,7 @@ open_outputs(Worker *worker, const UprofBegin *begin)
     }
     for (unsigned i = 0; i < UPROF_N_CHECKPOINTS; i++)
         worker->checkpoints[i] = worker->message->fds[n_fds++];
+    worker->kept = begin->state.has_kept ? worker->message->fds[n_fds++] : -1;
 }
 
 static bool
@@ -383,6 +386,36 @@ read_checkpoint(Worker *worker, int which)
         uprof_profile_add_untimed(profile, uprof_profile_total(profile));
 }
 
+/* A replay of a capture has no rules of earlier runs, so its run has none either. */
+static bool
+has_rules(const Worker *worker)
+{
+    return worker->kept >= 0 && !worker->analysis.writer;
+}
+
+/* A list that cannot be used is replaced at the end. */
+static void
+read_rules(const Worker *worker)
+{
+    g_autoptr(GByteArray) bytes = has_rules(worker) ? uprof_kept_file_read(worker->kept) : NULL;
+    UprofRuleList *list =
+        bytes ? uprof_rule_list_parse("rules", (UprofSlice){ bytes->data, bytes->len }, NULL)
+              : NULL;
+
+    if (list)
+        uprof_pipeline_keep_rules(worker->analysis.pipeline, list);
+}
+
+static void
+write_rules(const Worker *worker)
+{
+    g_autoptr(GByteArray) bytes =
+        has_rules(worker) ? uprof_pipeline_pack_rules(worker->analysis.pipeline) : NULL;
+
+    if (bytes)
+        uprof_kept_file_write(worker->kept, bytes);
+}
+
 static bool
 begin_analysis(Worker *worker, UprofSlice argument, GError **error)
 {
@@ -410,6 +443,9 @@ begin_analysis(Worker *worker, UprofSlice argument, GError **error)
         analysis->waits = uprof_waits_new(analysis->pipeline, analysis->guest, uprof_clock_now_ns);
     make_sizes(worker, begin.state.facts.n_vcpus);
     read_checkpoint(worker, begin.state.checkpoint);
+    if (begin.state.mode == UPROF_BEGIN_SAVE)
+        worker->kept = -1; /* this process analyzes nothing */
+    read_rules(worker);
     return add_symbols(worker, &begin, error) && uprof_pipeline_begin(analysis->pipeline, error) &&
            (!analysis->writer || uprof_writer_flush(analysis->writer, error));
 }
@@ -581,6 +617,7 @@ end_analysis(Worker *worker, UprofSlice argument, GByteArray *reply)
     end_waits(worker, head.is_hurried);
     /* debug information is read next, and may be hostile */
     write_checkpoint(worker);
+    write_rules(worker);
     uprof_pipeline_end(analysis->pipeline, head.is_hurried ? END_HURRIED_MS : UPROF_SYM_RESOLVE_MS);
     if (!head.is_hurried)
         capture_tasks(analysis);

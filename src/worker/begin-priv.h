@@ -29,6 +29,7 @@ typedef struct {
     UprofBeginMode mode;
     int checkpoint;   /* the one to read; -1: none */
     uint64_t outputs; /* bit i: output i is open, and its descriptor comes with the message */
+    bool has_kept;    /* the last descriptor is of kept-file-priv.h */
 } UprofBeginState;
 
 /** UprofBegin: the message. Texts are borrowed: from the caller, or from the packed message. */

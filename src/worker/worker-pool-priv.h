@@ -88,6 +88,8 @@ struct _UprofWorker {
     UprofBeginMode mode;   /* of the current process */
     int checkpoints[UPROF_N_CHECKPOINTS];
     int checkpoint; /* the one that is complete; -1: none */
+    char *uuid;     /* (nullable): of the domain */
+    int kept;       /* of uprof_kept_file_open(); -1: none */
     uint64_t saved; /* samples in it */
     uint64_t lost;  /* samples since the checkpoint of a dead process, or that were not sent */
 };

@@ -2,6 +2,7 @@
 #include "worker-pool-priv.h"
 
 #include "fetch-report-priv.h"
+#include "kept-file-priv.h"
 #include "uprof/capture.h"
 #include "uprof/clock.h"
 #include "uprof/text.h"
@@ -269,6 +270,7 @@ begin_analysis(UprofWorker *worker, GError **error)
         .facts = describe_guest(worker->guest),
         .mode = worker->mode,
         .checkpoint = worker->checkpoint,
+        .has_kept = worker->kept >= 0,
     };
     int fds[UPROF_CHANNEL_FDS_MAX];
     unsigned n_fds = 0;
@@ -287,6 +289,8 @@ begin_analysis(UprofWorker *worker, GError **error)
     }
     for (unsigned i = 0; i < UPROF_N_CHECKPOINTS; i++)
         fds[n_fds++] = worker->checkpoints[i];
+    if (worker->kept >= 0)
+        fds[n_fds++] = worker->kept;
     uprof_begin_set_state(worker->begin, &state);
     return call_for_outcome(worker, UPROF_CALL_BEGIN,
                             (UprofSlice){ worker->begin->data, worker->begin->len }, fds, n_fds,
@@ -449,6 +453,8 @@ uprof_worker_new(UprofWorkers *workers, const UprofWorkerJob *job, const UprofFi
     worker->shown_by = job->notices;
     worker->doing = analyzing;
     worker->checkpoint = -1;
+    worker->uuid = g_strdup(job->run->uuid);
+    worker->kept = uprof_kept_file_open(worker->uuid);
     worker->guest = job->guest;
     worker->n_sizes = job->guest->n_vcpus;
     g_mutex_init(&worker->guest_lock);
@@ -509,6 +515,8 @@ uprof_worker_free(UprofWorker *worker)
     for (unsigned i = 0; i < UPROF_N_CHECKPOINTS; i++)
         if (worker->checkpoints[i] >= 0)
             close(worker->checkpoints[i]);
+    if (worker->kept >= 0)
+        close(worker->kept);
     g_clear_pointer(&worker->begin, g_byte_array_unref);
     g_clear_pointer(&worker->reading, g_bytes_unref);
     g_clear_pointer(&worker->refused, g_bytes_unref);
@@ -517,6 +525,7 @@ uprof_worker_free(UprofWorker *worker)
     g_clear_pointer(&worker->reply, g_byte_array_unref);
     g_mutex_clear(&worker->guest_lock);
     g_free(worker->death);
+    g_free(worker->uuid);
     g_free(worker->shown);
     g_free(worker);
 }
@@ -651,6 +660,8 @@ uprof_worker_end(UprofWorker *worker, const UprofRun *run, UprofWorkerCounts *co
         return false;
     }
     memcpy(counts, reply->data, sizeof(*counts));
+    if (worker->kept >= 0)
+        uprof_kept_file_save(worker->kept, worker->uuid);
     return true;
 }
 

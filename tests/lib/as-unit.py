@@ -78,7 +78,7 @@ def make_namespaces(unit):
 
 def protect_files(unit, folders):
     assert unit.get("ProtectSystem") == "strict"
-    settings = (("/var/lib", "StateDirectory"), ("/run", "RuntimeDirectory"))
+    settings = (("/var/lib", "StateDirectory"), ("/var/cache", "CacheDirectory"), ("/run", "RuntimeDirectory"))
     own = [f"{parent}/{unit.values[name]}" for parent, name in settings if name in unit.values]
     # systemd would make missing folders; this script leaves no new folders behind
     writable = [*filter(os.path.isdir, own), *map(os.path.realpath, folders)]
@@ -189,7 +189,7 @@ class Unit:
         PrivateNetwork RestrictAddressFamilies ProtectSystem ProtectHome PrivateTmp PrivateDevices
         ProtectControlGroups ProtectHostname ProtectKernelModules ProtectKernelTunables RestrictNamespaces
         RestrictSUIDSGID
-        StateDirectory StateDirectoryMode RuntimeDirectory RuntimeDirectoryMode RuntimeDirectoryPreserve
+        StateDirectory StateDirectoryMode CacheDirectory RuntimeDirectory RuntimeDirectoryMode RuntimeDirectoryPreserve
         UMask Nice LimitMEMLOCK
         Type WantedBy ExecStart ExecStopPost TimeoutStartSec TimeoutStopSec KillMode OOMPolicy SuccessExitStatus
         MemoryMax TasksMax IOSchedulingClass

@@ -6,6 +6,7 @@ and KINDS, and the same layout of the page.
 
 The environment variable UPROF_TEST_FAULTS says which faults are tested:
     all     the complete list: many calls of each kind, each with every error; takes hours
+    K/N     a part of the complete list: every Nth fault, from the Kth on
     NUMBER  so many faults of the complete list
     unset   the test's own number of faults of the complete list, or the short list: some calls of
             each kind, with the errors in turn
@@ -149,7 +150,9 @@ def choose_faults(rng, counts, number):
     short list"""
     if WANTED.isdigit() or (number and not WANTED):
         return sample_faults(rng, counts, int(WANTED or number))
-    return plan_faults(rng, counts, WANTED == "all")
+    part, _, n_parts = WANTED.partition("/")
+    faults = plan_faults(rng, counts, bool(WANTED))
+    return faults[int(part) - 1 :: int(n_parts)] if n_parts else faults
 
 
 def find_processes(page):

@@ -5,8 +5,8 @@
 # that runs still runs, and a guest that its administrator has paused stays paused. faults.py does
 # the work.
 #
-# UPROF_TEST_FAULTS=all tests all faults, and UPROF_TEST_FAULTS=NUMBER tests so many for each
-# command.
+# UPROF_TEST_FAULTS=all tests all faults, UPROF_TEST_FAULTS=K/N a part of them, and
+# UPROF_TEST_FAULTS=NUMBER so many for each command.
 # shellcheck source=tests/live/lib.sh
 source "$(dirname "$0")/lib.sh"
 

@@ -152,7 +152,7 @@ export VIRT_UPROF_CACHE=$work/cache-of-disks
 prepare_appliance
 profile 0 symbols -c "$libvirt_uri" --sysroot "$work/empty" "$name"
 grep -qE "^$name: [1-9][0-9]* files copied from its disks \([0-9.]+ MB\)$" "$work/err" || fail 'no file was copied'
-[ "$(find "$work/cache-of-disks" -type f ! -path "*/domains/${guest_uuids[$name]}/.build-id/*" | wc -l)" = 0 ] ||
+[ "$(find "$work/cache-of-disks" -type f ! -path "*/domains/${guest_uuids[$name]}/*" | wc -l)" = 0 ] ||
     fail 'a copy is in the folder of all domains'
 profile 0 report --sysroot "$work/empty" -o "$work/copied.folded" -o "$work/copied.meta.json" "$work/all.capture"
 result same 98 "$work/copied.folded" "$work/files.folded"
@@ -160,6 +160,8 @@ from_disks=${from_cache//cache/cache-of-disks/domains}
 result sidecar "$work/copied.meta.json" "$from_disks"
 sample 200 "$work/own" --sysroot "$work/empty" "$name"
 result sidecar "$work/own.meta.json" "$from_disks"
+rules=$work/cache-of-disks/domains/${guest_uuids[$name]}/rules
+[ -s "$rules" ] && [ "$(stat -c %a "$rules")" = 600 ] || fail 'no rules for the next run'
 profile 0 symbols -c "$libvirt_uri" --sysroot "$work/root" "$name"
 says 'nothing to copy: '
 must_be_free "$name"
