@@ -12,7 +12,10 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-enum { SECRET_BYTES_MAX = 16 * 1024 };
+enum {
+    SECRET_BYTES_MAX = 16 * 1024,
+    STACK_BYTES = 32 * 1024, /* below a function, that may have a part of a secret */
+};
 
 static bool
 fail_file(GError **error, UprofErrorCode code, const char *path, const char *why)
@@ -56,12 +59,35 @@ uprof_credentials_open(const char *path, bool is_secret, GError **error)
     return -1;
 }
 
+static void G_GNUC_NO_INLINE
+wipe_stack(void)
+{
+    uint8_t below[STACK_BYTES];
+
+    explicit_bzero(below, sizeof(below));
+}
+
+/*
+ * Functions of libc copy texts by way of vector registers, which the dynamic linker may save on the
+ * stack much later. The same functions with another text leave that text in the registers.
+ */
+static void
+wipe_registers(void)
+{
+    g_autofree char *text = g_strnfill(SECRET_BYTES_MAX, ' ');
+    g_autofree char *joined = g_strconcat(text, text, NULL);
+    g_autofree char *shorter = g_strconcat("                                ", "", NULL);
+}
+
 void
 uprof_credentials_wipe(char *secret)
 {
-    if (secret)
-        explicit_bzero(secret, strlen(secret));
+    if (!secret)
+        return;
+    explicit_bzero(secret, strlen(secret));
     g_free(secret);
+    wipe_registers();
+    wipe_stack();
 }
 
 /* Checks the content of a file, and cuts the line break at its end. */
