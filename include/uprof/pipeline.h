@@ -111,7 +111,7 @@ bool uprof_pipeline_add_images(UprofPipeline *pipeline, GError **error);
  */
 void uprof_pipeline_keep_rules(UprofPipeline *pipeline, UprofRuleList *list);
 
-/** uprof_pipeline_pack_rules: Returns: (transfer full): the same for a later run */
+/** uprof_pipeline_pack_rules: Returns: (transfer full) (nullable): the same for a later run */
 GByteArray *uprof_pipeline_pack_rules(const UprofPipeline *pipeline);
 
 /**

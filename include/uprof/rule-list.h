@@ -4,8 +4,8 @@
  *
  *   list = "virt-uprof rules\n", u32 version, u32 n, n * id, entries
  *   id = u8 len, a build-id in hex
- *   entry = u32 id, u64 offset, u64 start, u8 word bytes, u8 role, u8 age, u16 flags,
- *           value of the jump, u8 n, n * rule
+ *   entry = u32 id, u64 offset, u8 word bytes, u8 role, u8 age, u16 flags, value of the jump,
+ *           u8 n, n * rule
  *   rule = value of the slot, values of the saved registers, u16 bytes popped, u8 flags
  *   value = u8 base, u8 n, (n + 1) * s32
  *
@@ -25,7 +25,6 @@ enum {
 typedef struct {
     uint32_t id;     /* index of the file's build-id */
     uint64_t offset; /* of the address from the file's first page */
-    uint64_t start;  /* the same, of the function's likely start; 0: not known */
     uint8_t word_bytes;
     uint8_t role; /* UprofCodeRole */
     uint8_t age;  /* how many runs have used them before */

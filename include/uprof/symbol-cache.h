@@ -13,6 +13,9 @@
  */
 #pragma once
 
+#include <glib.h>
+#include <stdbool.h>
+
 /**
  * uprof_symbol_cache_folder: the cache of the user of this process: $VIRT_UPROF_CACHE, else
  * /var/cache/virt-uprof for root, else a folder of the user's own caches ($XDG_CACHE_HOME)
@@ -28,3 +31,10 @@ char *uprof_symbol_cache_folder(void);
  * and no file will be fetched
  */
 const char *uprof_symbol_cache_used(void);
+
+/**
+ * uprof_symbol_cache_make: makes the folder, and checks that no other user can write to it
+ *
+ * Returns: false with an error that names it
+ */
+bool uprof_symbol_cache_make(const char *folder, GError **error);

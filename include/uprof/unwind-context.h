@@ -37,8 +37,8 @@ G_DEFINE_AUTOPTR_CLEANUP_FUNC(UprofUnwindCache, uprof_unwind_cache_free)
  */
 void uprof_unwind_cache_keep(UprofUnwindCache *cache, UprofRuleList *list, UprofSym *sym);
 
-/** uprof_unwind_cache_pack: Returns: (transfer full): what the code of files has shown, for
- * uprof_rule_list_parse() in a later run */
+/** uprof_unwind_cache_pack: Returns: (transfer full) (nullable): what the code of files has shown,
+ * for uprof_rule_list_parse() in a later run */
 GByteArray *uprof_unwind_cache_pack(const UprofUnwindCache *cache, const UprofSym *sym);
 
 /** UprofUnwindContext: all pointers are borrowed */

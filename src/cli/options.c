@@ -488,7 +488,7 @@ static const Option table[] = {
       "also count where a Linux guest's tasks wait: FILE.waits.svg or FILE.pb.gz",
       take_flag, MEMBER(settings.waits) },
     { "lines", '\0', (LIVE & ~WATCH) | FILES, NULL,
-      "show the source file and line of each frame (needs DWARF)",
+      "show the source file and line of each frame (DWARF, Go, Python)",
       take_flag, MEMBER(lines) },
     { "no-demangle", '\0', LIVE | FILES, NULL,
       "show names of C++, Rust, D and OCaml as the symbol file spells them",

@@ -32,13 +32,6 @@ bool uprof_symbol_cache_parse(const char *folder, const char *path, UprofCachedF
 void uprof_cached_file_clear(UprofCachedFile *file);
 G_DEFINE_AUTO_CLEANUP_CLEAR_FUNC(UprofCachedFile, uprof_cached_file_clear)
 
-/**
- * uprof_symbol_cache_make: makes the folder, and checks that no other user can write to it
- *
- * Returns: false with an error that names it
- */
-bool uprof_symbol_cache_make(const char *folder, GError **error);
-
 /** uprof_symbol_cache_is_asked: is the file there, or did a server lack it within the last day? */
 bool uprof_symbol_cache_is_asked(const char *folder, const UprofCachedFile *file);
 

@@ -86,9 +86,10 @@ schedule_next(const UprofMemoryFiles *files, File *file, const UprofMappedElf *m
         file->next_ns = UINT64_MAX;
         return;
     }
-    /* A large table, such as that of a program in Go, needs a budget for all its pages. */
+    /* The next read begins anew, so it needs a budget for all pages that are wanted. */
     if (uprof_file_pages_is_spent(files->pages)) {
-        const uint64_t wait_ns = mapped->n_missing * UPROF_NS_PER_S / UPROF_FILE_PAGES_PER_SECOND;
+        const uint64_t wait_ns =
+            (mapped->n_here + mapped->n_missing) * UPROF_NS_PER_S / UPROF_FILE_PAGES_PER_SECOND;
         file->next_ns = now_ns + CLAMP(wait_ns, SPENT_APART_NS, SPENT_LAST_APART_NS);
         return;
     }

@@ -683,15 +683,18 @@ find_loaded(const Reader *reader, uint64_t address, UprofSlice *bytes)
 static bool
 find_go_module(const Reader *reader, const UprofGoBytes *table, UprofGoModule *module)
 {
+    uint64_t left = UPROF_GO_DATA_BYTES_MAX;
     GElf_Phdr segment;
 
-    for (size_t i = 0; i < reader->n_segments; i++) {
+    for (size_t i = 0; i < reader->n_segments && left > 0; i++) {
         UprofGoBytes data = { 0 };
-        if (read_segment(reader, i, &segment, NULL) && segment.p_type == PT_LOAD &&
-            (segment.p_flags & PF_W) &&
-            uprof_slice_sub(reader->bytes.all, segment.p_offset,
-                            MIN(segment.p_filesz, (uint64_t)UPROF_GO_DATA_BYTES_MAX), &data.all) &&
-            uprof_go_module_find(&data, table, reader->go_table.start, module))
+        if (!read_segment(reader, i, &segment, NULL) || segment.p_type != PT_LOAD ||
+            !(segment.p_flags & PF_W) ||
+            !uprof_slice_sub(reader->bytes.all, segment.p_offset, MIN(segment.p_filesz, left),
+                             &data.all))
+            continue;
+        left -= data.all.len;
+        if (uprof_go_module_find(&data, table, reader->go_table.start, module))
             return true;
     }
     return false;

@@ -52,7 +52,8 @@ typedef struct {
     uint32_t start_line; /* 0 if it is not known */
     uint64_t tree;       /* offset in the trees */
     bool has_tree;
-    uint64_t work; /* bytes that may still be read */
+    bool is_incomplete; /* the further lists are missing */
+    uint64_t work;      /* bytes that may still be read */
 } Function;
 
 /* ---- The record of the program ---- */
@@ -140,13 +141,19 @@ find_value(Function *function, uint32_t offset, uint64_t at, int64_t *value)
     return false;
 }
 
-/* Returns: number of the inlined function that has the code at @at; -1: it is in none */
+enum { IN_NONE = -1, NOT_KNOWN = -2 };
+
+/* Returns: number of the inlined function that has the code at @at; or one of the above */
 static int64_t
 find_inlined(Function *function, uint64_t at)
 {
     int64_t number;
 
-    return find_value(function, function->inlined, at, &number) ? number : -1;
+    if (function->is_incomplete)
+        return NOT_KNOWN;
+    if (function->inlined == 0)
+        return IN_NONE;
+    return find_value(function, function->inlined, at, &number) ? MAX(number, IN_NONE) : NOT_KNOWN;
 }
 
 /* The further lists and tables of a function, of which some may be absent. */
@@ -158,9 +165,12 @@ read_more(Function *function, uint64_t record, const uint8_t *bytes, uint64_t le
     const uint64_t tables = record + len + (uint64_t)n_lists * sizeof(uint32_t);
     uint32_t tree;
 
-    if (n_lists <= TREE_LIST || bytes[len - 1] <= TREE_TABLE ||
+    if (n_lists <= TREE_LIST || bytes[len - 1] <= TREE_TABLE)
+        return;
+    function->is_incomplete =
         !read_u32(table, record + len + TREE_LIST * sizeof(uint32_t), &function->inlined) ||
-        !read_u32(table, tables + TREE_TABLE * sizeof(uint32_t), &tree))
+        !read_u32(table, tables + TREE_TABLE * sizeof(uint32_t), &tree);
+    if (function->is_incomplete)
         return;
     function->has_tree = tree != UINT32_MAX;
     function->tree = tree;
@@ -173,7 +183,7 @@ find_start_line(Function *function)
     int64_t line;
 
     if (find_value(function, function->positions, 0, &line) && line > 0 && line <= INT32_MAX &&
-        find_inlined(function, 0) < 0)
+        find_inlined(function, 0) == IN_NONE)
         function->start_line = (uint32_t)line;
 }
 
@@ -230,6 +240,19 @@ find_position(Function *function, uint64_t at, UprofGoLine *frame)
     frame->line = (uint32_t)line;
 }
 
+/* Names follow each other, so another number is not the offset of a name. */
+static bool
+read_name(Function *function, uint32_t offset, UprofSlice *name)
+{
+    const UprofGoHead *head = &function->lines->head;
+    UprofSlice before;
+
+    return (offset == 0 ||
+            (uprof_go_bytes_get(&function->lines->table, head->names + offset - 1, 1, &before) &&
+             *(const char *)before.data == '\0')) &&
+           read_text(function, head->names + offset, head->units, name);
+}
+
 /* @call: (out): offset in the function of the call that was inlined */
 static bool
 read_inlined(Function *function, uint64_t number, UprofGoLine *frame, uint32_t *call)
@@ -246,11 +269,18 @@ read_inlined(Function *function, uint64_t number, UprofGoLine *frame, uint32_t *
     *call = uprof_read_le32(entry + (is_1_18 ? 16 : 8));
     frame->function_line = is_1_18 ? 0 : uprof_read_le32(entry + 12);
     return *call < function->place.end - function->place.start &&
-           read_text(function, lines->head.names + uprof_read_le32(entry + (is_1_18 ? 12 : 4)),
-                     lines->head.units, &frame->name);
+           read_name(function, uprof_read_le32(entry + (is_1_18 ? 12 : 4)), &frame->name);
 }
 
 /* ---- Public ---- */
+
+/* Without the inlined functions, file and line would be those of a function that is not known. */
+static unsigned
+find_bare_frame(UprofGoLine *frames)
+{
+    frames[0] = (UprofGoLine){ .name = { "", 0 }, .file = { "", 0 } };
+    return 1;
+}
 
 unsigned
 uprof_go_lines_find(const UprofGoLines *lines, uint64_t address, UprofGoLine *frames)
@@ -261,19 +291,18 @@ uprof_go_lines_find(const UprofGoLines *lines, uint64_t address, UprofGoLine *fr
     if (address < lines->text || !read_function(lines, address - lines->text, &function))
         return 0;
     uint64_t at = address - lines->text - function.place.start;
-    for (int64_t number = find_inlined(&function, at); number >= 0;
-         number = find_inlined(&function, at), n++) {
+    int64_t number = find_inlined(&function, at);
+    for (; number >= 0; number = find_inlined(&function, at), n++) {
         uint32_t call;
         frames[n] = (UprofGoLine){ .name = { "", 0 }, .file = { "", 0 } };
-        /* The line would be one of an inlined function without a name. */
         if (n + 1 == UPROF_GO_LINES_FRAMES_MAX ||
-            !read_inlined(&function, (uint64_t)number, &frames[n], &call)) {
-            frames[0] = (UprofGoLine){ .name = { "", 0 }, .file = { "", 0 } };
-            return 1;
-        }
+            !read_inlined(&function, (uint64_t)number, &frames[n], &call))
+            return find_bare_frame(frames);
         find_position(&function, at, &frames[n]);
         at = call;
     }
+    if (number == NOT_KNOWN)
+        return find_bare_frame(frames);
     frames[n] =
         (UprofGoLine){ .name = { "", 0 }, .file = { "", 0 }, .function_line = function.start_line };
     find_position(&function, at, &frames[n]);

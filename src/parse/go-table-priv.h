@@ -11,8 +11,8 @@
  *   8   u64 n       functions
  *   16  u64         files
  *   24  u64         address of the code; 0 in position-independent programs and since Go 1.26
- *   32  u64         offsets in the table, in rising order: of the names of functions, of
- * compilation units, of the names of files, of other tables, and of the functions
+ *   32  5 * u64     offsets in the table, in rising order: names of functions, compilation
+ *                   units, names of files, other tables, functions
  *
  * The functions are n pairs of u32, the function's start and the offset of its record, both
  * relative; then the end of the last one. A record has the offset of the name in its second u32,
@@ -48,7 +48,7 @@ bool uprof_go_bytes_get(const UprofGoBytes *bytes, uint64_t at, uint64_t len, Up
  * @work: (inout): bytes that may still be read; a longer text is not read
  * @text: (out): without its NUL
  *
- * Returns: false if the text is empty, has more than %UPROF_GO_TEXT_BYTES_MAX bytes, or is not here
+ * Returns: false if the text is empty, is longer than %UPROF_GO_TEXT_BYTES_MAX, or is not here
  */
 bool uprof_go_bytes_text(const UprofGoBytes *bytes, uint64_t at, uint64_t end, uint64_t *work,
                          UprofSlice *text);

@@ -63,7 +63,8 @@ uprof_go_bytes_text(const UprofGoBytes *bytes, uint64_t at, uint64_t end, uint64
         const char *nul = memchr(piece.data, '\0', piece.len);
         len += nul ? (uint64_t)(nul - (const char *)piece.data) : piece.len;
         if (nul)
-            return len > 0 && uprof_go_bytes_get(bytes, at, len, text);
+            return len > 0 && len <= UPROF_GO_TEXT_BYTES_MAX &&
+                   uprof_go_bytes_get(bytes, at, len, text);
     }
     return false;
 }

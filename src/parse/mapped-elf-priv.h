@@ -6,7 +6,7 @@
 
 enum {
     UPROF_MAPPED_ELF_PART_BYTES_MAX = 28 * 1024 * 1024, /* of one table */
-    UPROF_MAPPED_ELF_BYTES_MAX = 64 * 1024 * 1024,      /* of all that is read */
+    UPROF_MAPPED_ELF_BYTES_MAX = 32 * 1024 * 1024,      /* of all that is read */
     UPROF_MAPPED_ELF_SYMBOLS_MAX = 256 * 1024,          /* in one table */
     UPROF_MAPPED_ELF_FRAMES_MAX = 512 * 1024,
     UPROF_MAPPED_ELF_SEGMENTS_MAX = 64,

@@ -18,6 +18,9 @@ enum {
     INDEX_HEAD_BYTES = 12, /* of the index of .eh_frame */
     INDEX_ENTRY_BYTES = 8,
     ENTRY_TAIL_BYTES = 64 * 1024, /* .eh_frame ends at most this far behind its last entry */
+    GO_PIECE_BYTES = 256 * 1024,  /* of variables that are searched for Go's record at once */
+    GO_OVERLAP_BYTES = 4096,      /* the record may be at the end of a piece */
+    GO_TREES_BYTES_MAX = 8 * 1024 * 1024,
 };
 
 /* Encodings of the index of .eh_frame that all linkers write (LSB, section 10.5.1) */
@@ -703,18 +706,25 @@ view_part(const Part *part, uint64_t offset, uint64_t len)
                            .before = from % PAGE_BYTES };
 }
 
+/* The record is mostly near the start of the variables, so they are read piece by piece. */
 static bool
 find_go_module(Reader *reader, const UprofGoBytes *table, UprofGoModule *module)
 {
+    uint64_t left = UPROF_GO_DATA_BYTES_MAX;
+
     for (unsigned i = 0; i < reader->n_loads; i++) {
         const Load *load = &reader->loads[i];
-        const uint64_t len = MIN(load->file_len, (uint64_t)UPROF_GO_DATA_BYTES_MAX);
-        g_auto(Part) part = { 0 };
-        if (!load->is_variable || !read_part(reader, load->offset, len, &part))
-            continue;
-        const UprofGoBytes data = view_part(&part, 0, len);
-        if (uprof_go_module_find(&data, table, reader->go_table.address, module))
-            return true;
+        for (uint64_t at = 0; load->is_variable && at < load->file_len && left > 0;
+             at += GO_PIECE_BYTES - GO_OVERLAP_BYTES) {
+            const uint64_t len = MIN(MIN(load->file_len - at, left), (uint64_t)GO_PIECE_BYTES);
+            g_auto(Part) part = { 0 };
+            if (!read_part(reader, load->offset + at, len, &part))
+                return false;
+            left -= len;
+            const UprofGoBytes data = view_part(&part, 0, len);
+            if (uprof_go_module_find(&data, table, reader->go_table.address, module))
+                return true;
+        }
     }
     return false;
 }
@@ -738,7 +748,7 @@ read_go_trees(Reader *reader, const Part *table, uint64_t address, Part *part, U
         return false;
     if (place->at > offset)
         left = MIN(left, place->at - offset);
-    left = MIN(left, (uint64_t)UPROF_MAPPED_ELF_PART_BYTES_MAX);
+    left = MIN(left, (uint64_t)GO_TREES_BYTES_MAX);
     if (!read_part(reader, offset, left, part))
         return false;
     *trees = view_part(part, 0, left);
@@ -755,6 +765,7 @@ read_go_table(Reader *reader)
     UprofGoModule module = { reader->text_at, 0 };
     g_auto(Part) part = { 0 }, trees_part = { 0 };
     UprofGoBytes trees;
+    UprofGoHead head;
 
     if (!read_part(reader, place->at, place->len, &part))
         return;
@@ -762,7 +773,8 @@ read_go_table(Reader *reader)
     elf->frames = g_array_new(FALSE, FALSE, sizeof(UprofFrameSize));
     const UprofGoFound found = { reader->found.has_all_symbols ? NULL : elf->symbols,
                                  UPROF_MAPPED_ELF_SYMBOLS_MAX, elf->frames };
-    const bool has_module = find_go_module(reader, &table, &module);
+    const bool has_module =
+        uprof_go_head_read(&table, &head) && find_go_module(reader, &table, &module);
     const uint64_t text =
         uprof_go_table_read(&table, module.text, has_module ? module.text : elf->entry, &found);
     const bool has_trees =

@@ -108,10 +108,9 @@ read_facts(UprofBytes *bytes, UprofListedFacts *facts)
     uint16_t flags;
 
     if (!uprof_bytes_u32(bytes, &facts->id) || !uprof_bytes_u64(bytes, &facts->offset) ||
-        !uprof_bytes_u64(bytes, &facts->start) || !uprof_bytes_u8(bytes, &facts->word_bytes) ||
-        !uprof_bytes_u8(bytes, &facts->role) || !uprof_bytes_u8(bytes, &facts->age) ||
-        !uprof_bytes_u16(bytes, &flags) || !read_value(bytes, &facts->jump_sp) ||
-        !uprof_bytes_u8(bytes, &facts->n_rules) ||
+        !uprof_bytes_u8(bytes, &facts->word_bytes) || !uprof_bytes_u8(bytes, &facts->role) ||
+        !uprof_bytes_u8(bytes, &facts->age) || !uprof_bytes_u16(bytes, &flags) ||
+        !read_value(bytes, &facts->jump_sp) || !uprof_bytes_u8(bytes, &facts->n_rules) ||
         (facts->word_bytes != 4 && facts->word_bytes != 8) || facts->role > UPROF_ROLE_SIGNAL ||
         flags > ALL_FLAGS || facts->n_rules > UPROF_CODE_RULES_MAX)
         return false;
@@ -296,7 +295,6 @@ uprof_rule_list_append(GByteArray *bytes, const UprofListedFacts *facts)
 
     put_number(bytes, facts->id, sizeof(facts->id));
     put_number(bytes, facts->offset, sizeof(facts->offset));
-    put_number(bytes, facts->start, sizeof(facts->start));
     put_number(bytes, facts->word_bytes, 1);
     put_number(bytes, facts->role, 1);
     put_number(bytes, facts->age, 1);

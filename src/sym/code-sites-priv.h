@@ -25,7 +25,7 @@ bool uprof_sites_have_lines(const UprofSites *sites);
 
 /**
  * uprof_sites_add:
- * @image: has lines; borrowed until uprof_sites_move(), or else outlives @sites
+ * @image: has lines; borrowed. It outlives @sites, or uprof_sites_move() replaces it.
  * @address: link address in @image
  * @function: name of the function at @address, or the text shown in its place
  *

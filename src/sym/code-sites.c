@@ -196,7 +196,7 @@ static unsigned
 find_go_frames(const UprofImage *image, uint64_t address, UprofLineFrame *frames)
 {
     UprofGoLine lines[UPROF_GO_LINES_FRAMES_MAX];
-    const unsigned n = image->go_lines ? uprof_go_lines_find(image->go_lines, address, lines) : 0;
+    const unsigned n = uprof_go_lines_find(image->go_lines, address, lines);
 
     G_STATIC_ASSERT((int)UPROF_GO_LINES_FRAMES_MAX <= (int)UPROF_LINES_FRAMES_MAX);
     for (unsigned i = 0; i < n; i++)
@@ -207,13 +207,18 @@ find_go_frames(const UprofImage *image, uint64_t address, UprofLineFrame *frames
 }
 
 static void
-resolve_go(UprofSites *sites, const UprofImage *image, uint64_t until_ns)
+resolve_go(UprofSites *sites, UprofImage *image, uint64_t until_ns)
 {
     g_autoptr(GPtrArray) wanted = find_unresolved(sites, image);
     UprofLineFrame frames[UPROF_LINES_FRAMES_MAX];
 
-    for (guint i = 0; i < wanted->len && uprof_clock_now_ns() < until_ns; i++) {
+    g_clear_pointer(&image->lines_hint, g_free);
+    for (guint i = 0; i < wanted->len; i++) {
         Site *site = g_ptr_array_index(wanted, i);
+        if (uprof_clock_now_ns() >= until_ns) {
+            image->lines_hint = g_strdup("there was no time left to read its lines");
+            return;
+        }
         const unsigned n = find_go_frames(image, site->address, frames);
         if (n > 0)
             fill_site(sites, site, frames, n);
@@ -254,10 +259,10 @@ resolve_dwarf(UprofSites *sites, UprofImage *image, uint64_t until_ns)
 void
 uprof_sites_resolve(UprofSites *sites, UprofImage *image, uint64_t until_ns)
 {
-    if (image->go_lines)
-        resolve_go(sites, image, until_ns);
     if (image->lines.len > 0)
         resolve_dwarf(sites, image, until_ns);
+    else if (image->go_lines)
+        resolve_go(sites, image, until_ns);
 }
 
 /* Returns: (nullable): "file.c:12" */
@@ -288,20 +293,26 @@ find_dwarf_lines(const UprofSites *sites, const UprofImage *image, const uint64_
     }
 }
 
+static void
+find_go_lines(const UprofSites *sites, const UprofImage *image, const uint64_t *addresses,
+              unsigned n, uint64_t cpu_ns, const UprofName **lines)
+{
+    const uint64_t end_ns = uprof_clock_cpu_ns() + cpu_ns;
+    UprofLineFrame frames[UPROF_LINES_FRAMES_MAX];
+
+    for (unsigned i = 0; i < n && uprof_clock_cpu_ns() < end_ns; i++)
+        if (find_go_frames(image, addresses[i] - image->bias, frames) > 0)
+            lines[i] = name_line(sites, &frames[0]);
+}
+
 void
 uprof_sites_find_lines(const UprofSites *sites, UprofImage *image, const uint64_t *addresses,
                        unsigned n, uint64_t cpu_ns, const UprofName **lines)
 {
-    UprofLineFrame frames[UPROF_LINES_FRAMES_MAX];
-    bool has_go = false;
-
-    for (unsigned i = 0; i < n; i++)
-        if (find_go_frames(image, addresses[i] - image->bias, frames) > 0) {
-            lines[i] = name_line(sites, &frames[0]);
-            has_go = true;
-        }
-    if (!has_go && image->lines.len > 0)
+    if (image->lines.len > 0)
         find_dwarf_lines(sites, image, addresses, n, cpu_ns, lines);
+    else
+        find_go_lines(sites, image, addresses, n, cpu_ns, lines);
 }
 
 unsigned

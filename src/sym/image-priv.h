@@ -23,7 +23,7 @@ typedef struct {
     char *hint;             /* (nullable): why a debug file that was found is not used */
     UprofSlice lines;       /* bytes of the ELF file that has DWARF, or no bytes; borrowed */
     char *lines_hint;       /* (nullable): why lines could not be read */
-    UprofGoLines *go_lines; /* (nullable): of a Go program; they come before @lines */
+    UprofGoLines *go_lines; /* (nullable): of a Go program; used without @lines */
     char *build_id;         /* (nullable): in hex */
     char *digest;           /* SHA-256 in hex */
     bool is_elf;

@@ -328,7 +328,7 @@ replace_module(UprofSym *sym, unsigned number, UprofImage *image, uint64_t bytes
     sym->epoch++;
 }
 
-/* An image with lines stays. It may lack unwind rules. */
+/* An image with DWARF stays. It may lack unwind rules. */
 static void
 reload_module(UprofSym *sym, unsigned number)
 {

@@ -4,7 +4,7 @@
  *
  * A run that has just begun would follow the code at each new address, which costs more time than
  * the samples themselves. Facts from the list are used once for each address: if they are dropped
- * from the memo, the code is followed again. So are facts that many runs have used.
+ * from the memo, the code is followed again. After 50 runs, too, the code is followed again.
  */
 #pragma once
 
@@ -29,7 +29,7 @@ void uprof_kept_rules_fill(UprofKeptRules *kept, UprofCodeFacts *facts);
  * @memo: (nullable): what this run has found
  * @kept: (nullable): what this run has begun with
  *
- * Returns: (transfer full): a list for the next run
+ * Returns: (transfer full) (nullable): a list for the next run; %NULL without facts
  */
 GByteArray *
 uprof_kept_rules_pack(const UprofCodeMemo *memo, const UprofKeptRules *kept, const UprofSym *sym);

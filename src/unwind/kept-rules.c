@@ -45,9 +45,8 @@ find_build_id(const UprofSym *sym, const UprofCodeKey *key, uint64_t *offset)
 
 /* ---- Use ---- */
 
-/* @base: of the file, in keys */
 static void
-copy_facts(UprofCodeFacts *facts, const UprofListedFacts *listed, uint64_t base)
+copy_facts(UprofCodeFacts *facts, const UprofListedFacts *listed)
 {
     facts->is_new = false;
     facts->age = listed->age;
@@ -59,7 +58,6 @@ copy_facts(UprofCodeFacts *facts, const UprofListedFacts *listed, uint64_t base)
     facts->is_entry = listed->is_entry;
     facts->is_zero_fp = listed->is_zero_fp;
     facts->jump_sp = listed->jump_sp;
-    facts->first_start = listed->start > 0 ? base + listed->start : 0;
     for (unsigned i = 0; i < listed->n_rules; i++)
         uprof_code_facts_add(facts, &listed->rules[i]);
 }
@@ -78,7 +76,7 @@ uprof_kept_rules_fill(UprofKeptRules *kept, UprofCodeFacts *facts)
         return;
     bool *is_used = &kept->is_used[listed - uprof_rule_list_at(kept->list, 0)];
     if (!*is_used)
-        copy_facts(facts, listed, facts->key.number - offset);
+        copy_facts(facts, listed);
     *is_used = true;
 }
 
@@ -89,6 +87,7 @@ typedef struct {
     GPtrArray *ids;    /* of char; borrowed */
     GHashTable *by_id; /* build-id -> its index + 1 */
     GByteArray *bytes; /* (nullable): the list, once the build-ids are known */
+    bool has_entries;
 } Packing;
 
 /* Returns: index of the build-id + 1; 0 if there are too many */
@@ -110,19 +109,15 @@ pack_facts(const UprofCodeFacts *facts, void *data)
     Packing *packing = data;
     uint64_t offset;
     const char *id = find_build_id(packing->sym, &facts->key, &offset);
-    const uint64_t base = facts->key.number - offset;
 
     if (!id || facts->is_new || (facts->n_rules == 0 && facts->role == UPROF_ROLE_NORMAL))
         return;
     const unsigned number = add_id(packing, id);
     if (number == 0 || !packing->bytes)
         return;
-    const bool is_near =
-        facts->first_start > base && facts->first_start - base < UPROF_SYM_MODULE_BYTES_MAX;
     const UprofListedFacts listed = {
         .id = number - 1,
         .offset = offset,
-        .start = is_near ? facts->first_start - base : 0,
         .word_bytes = facts->key.word_bytes,
         .role = (uint8_t)facts->role,
         .age = (uint8_t)(facts->age + 1),
@@ -137,7 +132,7 @@ pack_facts(const UprofCodeFacts *facts, void *data)
         .n_rules = facts->n_rules,
         .rules = facts->rules,
     };
-    uprof_rule_list_append(packing->bytes, &listed);
+    packing->has_entries |= uprof_rule_list_append(packing->bytes, &listed);
 }
 
 /* Files that this run has not met may be met by the next one. */
@@ -147,7 +142,7 @@ pack_old(Packing *packing, const UprofRuleList *old)
     const UprofSlice bytes = { packing->bytes->data, packing->bytes->len };
     g_autoptr(UprofRuleList) new = uprof_rule_list_parse("rules", bytes, NULL);
 
-    for (unsigned i = 0; i < uprof_rule_list_n(old); i++) {
+    for (unsigned i = 0; new &&i < uprof_rule_list_n(old); i++) {
         UprofListedFacts listed = *uprof_rule_list_at(old, i);
         const char *id = uprof_rule_list_id(old, listed.id);
         const unsigned number = add_id(packing, id);
@@ -156,7 +151,7 @@ pack_old(Packing *packing, const UprofRuleList *old)
             continue;
         listed.id = number - 1;
         listed.age++;
-        uprof_rule_list_append(packing->bytes, &listed);
+        packing->has_entries |= uprof_rule_list_append(packing->bytes, &listed);
     }
 }
 
@@ -176,5 +171,7 @@ uprof_kept_rules_pack(const UprofCodeMemo *memo, const UprofKeptRules *kept, con
         uprof_code_memo_visit(memo, pack_facts, &packing);
     if (kept)
         pack_old(&packing, kept->list);
+    if (!packing.has_entries)
+        g_clear_pointer(&packing.bytes, g_byte_array_unref);
     return packing.bytes;
 }

@@ -393,7 +393,7 @@ has_rules(const Worker *worker)
     return worker->kept >= 0 && !worker->analysis.writer;
 }
 
-/* A list that cannot be used is replaced at the end. */
+/* A list that cannot be parsed is replaced at the end. */
 static void
 read_rules(const Worker *worker)
 {
@@ -404,6 +404,8 @@ read_rules(const Worker *worker)
 
     if (list)
         uprof_pipeline_keep_rules(worker->analysis.pipeline, list);
+    if (worker->kept >= 0)
+        uprof_kept_file_clear(worker->kept);
 }
 
 static void
@@ -443,8 +445,6 @@ begin_analysis(Worker *worker, UprofSlice argument, GError **error)
         analysis->waits = uprof_waits_new(analysis->pipeline, analysis->guest, uprof_clock_now_ns);
     make_sizes(worker, begin.state.facts.n_vcpus);
     read_checkpoint(worker, begin.state.checkpoint);
-    if (begin.state.mode == UPROF_BEGIN_SAVE)
-        worker->kept = -1; /* this process analyzes nothing */
     read_rules(worker);
     return add_symbols(worker, &begin, error) && uprof_pipeline_begin(analysis->pipeline, error) &&
            (!analysis->writer || uprof_writer_flush(analysis->writer, error));

@@ -270,7 +270,7 @@ begin_analysis(UprofWorker *worker, GError **error)
         .facts = describe_guest(worker->guest),
         .mode = worker->mode,
         .checkpoint = worker->checkpoint,
-        .has_kept = worker->kept >= 0,
+        .has_kept = worker->kept >= 0 && worker->mode == UPROF_BEGIN_FIRST,
     };
     int fds[UPROF_CHANNEL_FDS_MAX];
     unsigned n_fds = 0;
@@ -289,7 +289,7 @@ begin_analysis(UprofWorker *worker, GError **error)
     }
     for (unsigned i = 0; i < UPROF_N_CHECKPOINTS; i++)
         fds[n_fds++] = worker->checkpoints[i];
-    if (worker->kept >= 0)
+    if (state.has_kept)
         fds[n_fds++] = worker->kept;
     uprof_begin_set_state(worker->begin, &state);
     return call_for_outcome(worker, UPROF_CALL_BEGIN,
@@ -406,6 +406,17 @@ forget_process(UprofWorker *worker)
     g_mutex_unlock(&worker->pool->lock);
 }
 
+/* What an earlier run has left may be why the process has died. */
+static void
+forget_rules(UprofWorker *worker)
+{
+    if (worker->kept < 0)
+        return;
+    close(worker->kept);
+    worker->kept = -1;
+    uprof_kept_file_forget(worker->uuid);
+}
+
 /* Replaces the process of a worker that has died. @next: its next work, for a notice */
 static bool
 replace_process(UprofWorker *worker, UprofBeginMode mode, const char *next, GError **error)
@@ -414,6 +425,7 @@ replace_process(UprofWorker *worker, UprofBeginMode mode, const char *next, GErr
 
     fail_dead(worker, &failure);
     stop_worker(worker);
+    forget_rules(worker);
     worker->mode = mode;
     forget_process(worker);
     g_autofree char *losses =

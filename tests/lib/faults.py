@@ -151,6 +151,7 @@ def choose_faults(rng, counts, number):
     if WANTED.isdigit() or (number and not WANTED):
         return sample_faults(rng, counts, int(WANTED or number))
     part, _, n_parts = WANTED.partition("/")
+    assert not n_parts or 1 <= int(part) <= int(n_parts), f"UPROF_TEST_FAULTS: no part '{WANTED}'"
     faults = plan_faults(rng, counts, bool(WANTED))
     return faults[int(part) - 1 :: int(n_parts)] if n_parts else faults
 

@@ -64,6 +64,8 @@ trap 'printf "%s: FAILED: line %s: %s\n" "$script_name" "$LINENO" "$BASH_COMMAND
 [ "$(id -u)" = 0 ] || skip 'only root can start guests'
 command -v virsh >/dev/null || skip 'there is no libvirt'
 work=$(mktemp -d /var/tmp/uprof-live.XXXXXX)
+# Without the folder, no run leaves anything for the next one.
+export VIRT_UPROF_CACHE=$work/no-cache
 at_exit rm -rf "$work"
 : >"$work/err"
 

@@ -24,7 +24,6 @@ static const UprofCodeRule rules[] = {
 static const UprofListedFacts facts[] = {
     { .id = 1,
       .offset = 0x1000,
-      .start = 0xff0,
       .word_bytes = 8,
       .role = UPROF_ROLE_NORMAL,
       .age = 3,
@@ -140,13 +139,13 @@ test_malformed(void)
     check_bad(HEAD, 0, "no build-id");
     check_bad(HEAD + 1, 'G', "no build-id");
     check_bad(ENTRY_AT, 2, "no address of a file");                      /* its build-id */
-    check_bad(ENTRY_AT + 20, 5, "no address of a file");                 /* bytes of a word */
-    check_bad(ENTRY_AT + 21, 3, "no address of a file");                 /* role */
-    check_bad(ENTRY_AT + 23, 128, "no address of a file");               /* flags */
-    check_bad(ENTRY_AT + 25, 19, "no address of a file");                /* base of a value */
-    check_bad(ENTRY_AT + 26, 4, "no address of a file");                 /* its loads */
-    check_bad(ENTRY_AT + 31, 13, "no address of a file");                /* rules */
-    check_bad(ENTRY_AT + 32 + 6 + 10 + 2 * 6 + 3 * 6 + 2, 8, "no rule"); /* its flags */
+    check_bad(ENTRY_AT + 12, 5, "no address of a file");                 /* bytes of a word */
+    check_bad(ENTRY_AT + 13, 3, "no address of a file");                 /* role */
+    check_bad(ENTRY_AT + 15, 128, "no address of a file");               /* flags */
+    check_bad(ENTRY_AT + 17, 19, "no address of a file");                /* base of a value */
+    check_bad(ENTRY_AT + 18, 4, "no address of a file");                 /* its loads */
+    check_bad(ENTRY_AT + 23, 13, "no address of a file");                /* rules */
+    check_bad(ENTRY_AT + 24 + 6 + 10 + 2 * 6 + 3 * 6 + 2, 8, "no rule"); /* its flags */
 }
 
 /* A list that is cut between two entries is a list. */

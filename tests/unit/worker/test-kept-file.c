@@ -122,23 +122,18 @@ test_foreign_files(void)
     remove_files();
 }
 
-/* Another run writes its file, or has died while it did so. */
+/* A run has died while it wrote its file. */
 static void
 test_left_behind(void)
 {
     g_autofree char *new = path_of(".rules-new");
-    const struct utimbuf old = { 0 };
 
     run_and_leave("first");
     g_assert_true(g_file_set_contents(new, "half", -1, NULL));
-    run_and_leave("2nd");
     check_next(uuid, "first");
-    g_assert_true(g_file_test(new, G_FILE_TEST_EXISTS));
-    g_assert_cmpint(utime(new, &old), ==, 0);
     run_and_leave("2nd");
+    check_next(uuid, "2nd");
     g_assert_false(g_file_test(new, G_FILE_TEST_EXISTS));
-    run_and_leave("3rd");
-    check_next(uuid, "3rd");
     remove_files();
 }
 
@@ -147,9 +142,67 @@ test_shared_folder(void)
 {
     run_and_leave("first");
     g_assert_cmpint(chmod(folder, 0777), ==, 0);
+    check_next(uuid, NULL);
     run_and_leave("2nd");
-    check_next(uuid, "first");
     g_assert_cmpint(chmod(folder, 0700), ==, 0);
+    check_next(uuid, "first");
+    remove_files();
+}
+
+static void
+test_forget(void)
+{
+    run_and_leave("first");
+    uprof_kept_file_forget(other_uuid);
+    check_next(uuid, "first");
+    uprof_kept_file_forget(uuid);
+    check_next(uuid, NULL);
+    uprof_kept_file_forget(uuid);
+}
+
+/* A worker that reads the list and writes none leaves the file as it is. */
+static void
+test_clear(void)
+{
+    run_and_leave("first");
+    const int fd = uprof_kept_file_open(uuid);
+    uprof_kept_file_clear(fd);
+    uprof_kept_file_save(fd, uuid);
+    close(fd);
+    check_next(uuid, "first");
+    remove_files();
+}
+
+/* The first run of a new domain deletes files that no run has written for a month. */
+static void
+test_old(void)
+{
+    g_autofree char *old = g_build_filename(cache, "old", NULL);
+    g_autofree char *recent = g_build_filename(cache, "recent", NULL);
+    g_autofree char *copied = g_build_filename(cache, "copied", NULL);
+    const char *const folders[] = { old, recent, copied };
+    g_autofree char *copy = g_build_filename(copied, ".build-id", NULL);
+    const struct utimbuf long_ago = { 0 };
+
+    for (size_t i = 0; i < G_N_ELEMENTS(folders); i++) {
+        g_autofree char *rules = g_build_filename(folders[i], "rules", NULL);
+        g_assert_cmpint(g_mkdir_with_parents(folders[i], 0700), ==, 0);
+        g_assert_true(g_file_set_contents(rules, "x", -1, NULL));
+        if (folders[i] != recent)
+            g_assert_cmpint(utime(rules, &long_ago), ==, 0);
+    }
+    g_assert_true(g_file_set_contents(copy, "x", -1, NULL));
+    g_rmdir(folder);
+    run_and_leave("first");
+    g_assert_false(g_file_test(old, G_FILE_TEST_EXISTS));
+    g_assert_true(g_file_test(recent, G_FILE_TEST_EXISTS));
+    g_assert_true(g_file_test(copy, G_FILE_TEST_EXISTS));
+    check_next(uuid, "first");
+    g_autofree char *left = g_build_filename(recent, "rules", NULL);
+    g_unlink(left);
+    g_rmdir(recent);
+    g_unlink(copy);
+    g_rmdir(copied);
     remove_files();
 }
 
@@ -169,6 +222,9 @@ main(int argc, char **argv)
     g_test_add_func("/kept-file/foreign-files", test_foreign_files);
     g_test_add_func("/kept-file/left-behind", test_left_behind);
     g_test_add_func("/kept-file/shared-folder", test_shared_folder);
+    g_test_add_func("/kept-file/forget", test_forget);
+    g_test_add_func("/kept-file/clear", test_clear);
+    g_test_add_func("/kept-file/old", test_old);
     const int status = g_test_run();
     g_rmdir(folder);
     g_rmdir(cache);
