@@ -57,15 +57,24 @@ read_bytes(Reader *reader, uint64_t gva, size_t len)
     return g_steal_pointer(&bytes);
 }
 
-/* Returns: length of a string table that holds the name of each symbol, in bytes */
+/*
+ * A hostile symbol may say that its name is far away. So memory for the names is taken only if the
+ * last one is mapped.
+ *
+ * Returns: length of the string table, in bytes; 0 if its end is not mapped
+ */
 static size_t
-measure_names(const Elf64_Sym *symbols, size_t n)
+measure_names(const Reader *reader, uint64_t names_at, const Elf64_Sym *symbols, size_t n)
 {
     size_t last = 0;
+    char first;
 
     for (size_t i = 0; i < n; i++)
         last = MAX(last, (size_t)GUINT32_FROM_LE(symbols[i].st_name));
-    return MIN(last + NAME_BYTES_MAX, (size_t)NAMES_BYTES_MAX);
+    last = MIN(last, (size_t)NAMES_BYTES_MAX - NAME_BYTES_MAX);
+    return uprof_kernel_read_always(reader->memory, names_at + last, &first, 1)
+               ? last + NAME_BYTES_MAX
+               : 0;
 }
 
 /* The code of a module: what stays, and while the module is loaded also its init code. */
@@ -117,7 +126,7 @@ read_symbols(Reader *reader, uint64_t module, const Code *code)
         n == 0 || n > SYMBOLS_MAX)
         return;
     g_autofree Elf64_Sym *symbols = (void *)read_bytes(reader, symbols_at, n * sizeof(symbols[0]));
-    const size_t len = symbols ? measure_names(symbols, n) : 0;
+    const size_t len = symbols ? measure_names(reader, names_at, symbols, n) : 0;
     const size_t before = all->len;
     g_autofree uint8_t *names = len > 0 ? read_bytes(reader, names_at, len) : NULL;
     if (!names || before + len + 1 > UPROF_KALLSYMS_BYTES_MAX)
