@@ -86,7 +86,7 @@ schedule_next(const UprofMemoryFiles *files, File *file, const UprofMappedElf *m
         file->next_ns = UINT64_MAX;
         return;
     }
-    /* The next read begins anew, so it needs a budget for all pages that are wanted. */
+    /* The next attempt reads all wanted pages, so it waits until the budget has so many. */
     if (uprof_file_pages_is_spent(files->pages)) {
         const uint64_t wait_ns =
             (mapped->n_here + mapped->n_missing) * UPROF_NS_PER_S / UPROF_FILE_PAGES_PER_SECOND;

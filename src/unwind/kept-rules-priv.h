@@ -2,9 +2,9 @@
 /*
  * kept-rules-priv.h - facts about code of files, from earlier runs of the same guest
  *
- * A run that has just begun would follow the code at each new address, which costs more time than
- * the samples themselves. Facts from the list are used once for each address: if they are dropped
- * from the memo, the code is followed again. After 50 runs, too, the code is followed again.
+ * A run that has just begun would follow the code at each new address, which takes about 100 us for
+ * each. Facts from the list are used once for each address: if they are dropped
+ * from the memo, the code is followed again. The code is also followed again after 50 runs.
  */
 #pragma once
 

@@ -406,7 +406,7 @@ forget_process(UprofWorker *worker)
     g_mutex_unlock(&worker->pool->lock);
 }
 
-/* What an earlier run has left may be why the process has died. */
+/* The rules of an earlier run may have made the process die. */
 static void
 forget_rules(UprofWorker *worker)
 {
