@@ -75,8 +75,9 @@ static void
 wipe_registers(void)
 {
     g_autofree char *text = g_strnfill(SECRET_BYTES_MAX, ' ');
-    g_autofree char *joined = g_strconcat(text, text, NULL);
-    g_autofree char *shorter = g_strconcat("                                ", "", NULL);
+
+    g_free(g_strconcat(text, text, NULL));
+    g_free(g_strconcat("                                ", "", NULL));
 }
 
 void
