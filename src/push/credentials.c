@@ -14,7 +14,7 @@
 
 enum {
     SECRET_BYTES_MAX = 16 * 1024,
-    STACK_BYTES = 32 * 1024, /* below a function, that may have a part of a secret */
+    STACK_BYTES = 32 * 1024, /* of the stack, which may have a part of a secret */
 };
 
 static bool

@@ -140,14 +140,14 @@ static void
 pack_old(Packing *packing, const UprofRuleList *old)
 {
     const UprofSlice bytes = { packing->bytes->data, packing->bytes->len };
-    g_autoptr(UprofRuleList) new = uprof_rule_list_parse("rules", bytes, NULL);
+    g_autoptr(UprofRuleList) next = uprof_rule_list_parse("rules", bytes, NULL);
 
-    for (unsigned i = 0; new &&i < uprof_rule_list_n(old); i++) {
+    for (unsigned i = 0; next && i < uprof_rule_list_n(old); i++) {
         UprofListedFacts listed = *uprof_rule_list_at(old, i);
         const char *id = uprof_rule_list_id(old, listed.id);
         const unsigned number = add_id(packing, id);
         if (number == 0 || listed.age >= AGE_MAX ||
-            uprof_rule_list_find(new, id, listed.offset, listed.is_return, listed.word_bytes))
+            uprof_rule_list_find(next, id, listed.offset, listed.is_return, listed.word_bytes))
             continue;
         listed.id = number - 1;
         listed.age++;

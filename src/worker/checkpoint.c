@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #include "checkpoint-priv.h"
 
+#include "sealed-memory-priv.h"
+
 #include "uprof/error.h"
 #include "uprof/folded-reader.h"
 #include "uprof/output.h"
@@ -8,9 +10,7 @@
 #include "uprof/sidecar.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <string.h>
-#include <sys/mman.h>
 #include <unistd.h>
 
 enum { BUFFER_BYTES = 64 * 1024 };
@@ -24,16 +24,11 @@ typedef struct {
 int
 uprof_checkpoint_new(GError **error)
 {
-    const int fd = memfd_create(shown, MFD_CLOEXEC | MFD_ALLOW_SEALING);
+    const int fd = uprof_sealed_memory_new(shown, UPROF_CHECKPOINT_BYTES_MAX);
 
-    /* a worker must not be able to make it larger */
-    if (fd >= 0 && ftruncate(fd, UPROF_CHECKPOINT_BYTES_MAX) == 0 &&
-        fcntl(fd, F_ADD_SEALS, F_SEAL_GROW | F_SEAL_SHRINK | F_SEAL_SEAL) == 0)
-        return fd;
-    uprof_error_fail_errno(error, "no memory for checkpoints");
-    if (fd >= 0)
-        close(fd);
-    return -1;
+    if (fd < 0)
+        uprof_error_fail_errno(error, "no memory for checkpoints");
+    return fd;
 }
 
 /* ---- Writing ---- */

@@ -35,7 +35,7 @@ void uprof_kept_file_save(int fd, const char *uuid);
 void uprof_kept_file_forget(const char *uuid);
 
 /**
- * uprof_kept_file_read: in a worker
+ * uprof_kept_file_read: in both processes
  * @fd: from uprof_kept_file_open()
  *
  * Returns: (transfer full) (nullable): the list; %NULL if there is none

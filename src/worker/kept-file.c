@@ -9,11 +9,12 @@
 #include "uprof/rule-list.h"
 #include "uprof/symbol-cache.h"
 
+#include "sealed-memory-priv.h"
+
 #include <errno.h>
 #include <fcntl.h>
 #include <glib/gstdio.h>
 #include <stdio.h>
-#include <sys/mman.h>
 #include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
@@ -38,15 +39,16 @@ find_folder(const char *uuid)
     return cache ? uprof_path_of_domain_files(cache, uuid) : NULL;
 }
 
-/* Copies @len bytes, and notes their number in front. Returns: false with errno */
-static bool
+/* Copies @len bytes, and notes their number in front. After a failure the number is 0. */
+static void
 copy_into_memory(int memory, int file, uint64_t len)
 {
     g_autofree uint8_t *bytes = g_malloc(len);
 
-    return pread(file, bytes, len, 0) == (ssize_t)len &&
-           pwrite(memory, bytes, len, sizeof(len)) == (ssize_t)len &&
-           pwrite(memory, &len, sizeof(len), 0) == sizeof(len);
+    if (pread(file, bytes, len, 0) != (ssize_t)len ||
+        pwrite(memory, bytes, len, sizeof(len)) != (ssize_t)len ||
+        pwrite(memory, &len, sizeof(len), 0) != sizeof(len))
+        uprof_kept_file_clear(memory);
 }
 
 /* Returns: a descriptor of a folder that others cannot write to; -1 if there is none */
@@ -86,17 +88,10 @@ int
 uprof_kept_file_open(const char *uuid)
 {
     g_autofree char *folder = find_folder(uuid);
-    const int memory = folder ? memfd_create(file_name, MFD_CLOEXEC | MFD_ALLOW_SEALING) : -1;
+    const int memory = folder ? uprof_sealed_memory_new(file_name, MEMORY_BYTES) : -1;
 
-    if (memory < 0)
-        return -1;
-    /* a worker must not be able to make it larger */
-    if (ftruncate(memory, MEMORY_BYTES) != 0 ||
-        fcntl(memory, F_ADD_SEALS, F_SEAL_GROW | F_SEAL_SHRINK | F_SEAL_SEAL) != 0) {
-        close(memory);
-        return -1;
-    }
-    load_file(memory, folder);
+    if (memory >= 0)
+        load_file(memory, folder);
     return memory;
 }
 
