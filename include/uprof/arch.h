@@ -58,14 +58,45 @@ enum {
 #define UPROF_X86_EFER_LMA UINT64_C(0x400)
 #define UPROF_X86_EFER_NXE UINT64_C(0x800)
 
+/* DWARF numbers on aarch64 (DWARF for the Arm 64-bit Architecture, 4.1) */
+enum {
+    UPROF_ARM_X0,
+    UPROF_ARM_FP = UPROF_ARM_X0 + 29,
+    UPROF_ARM_LR = UPROF_ARM_X0 + 30, /* the return address, until the function saves it */
+    UPROF_ARM_SP,
+    UPROF_ARM_PC,
+    UPROF_ARM_N_REGS,
+};
+
+/* Indices of UprofRegs.sys on aarch64: registers of EL1 */
+enum {
+    UPROF_ARM_SCTLR,
+    UPROF_ARM_TCR,
+    UPROF_ARM_TTBR0, /* tables of the lower half of the addresses */
+    UPROF_ARM_TTBR1, /* and of the upper half */
+};
+
+/* Bits of those registers, and of PSTATE (Arm ARM, D19.2 and C5.2) */
+#define UPROF_ARM_SCTLR_M UINT64_C(0x1)
+#define UPROF_ARM_PSTATE_AARCH32 UINT64_C(0x10)
+
+/** UprofArchFamily: architectures with the same registers and the same kind of machine code */
+typedef enum {
+    UPROF_FAMILY_X86,
+    UPROF_FAMILY_ARM,
+    UPROF_N_FAMILIES,
+} UprofArchFamily;
+
 /** UprofArch: one row */
 typedef struct {
-    const char *name;   /* as libvirt writes it in domain XML */
+    const char *name; /* as libvirt writes it in domain XML */
+    UprofArchFamily family;
     uint8_t word_bytes; /* of an address */
     bool big_endian;
     uint16_t elf_machine; /* e_machine of ELF files */
     uint8_t n_regs;       /* general registers, including the program counter */
     uint8_t pc, sp, fp;   /* DWARF numbers of these registers */
+    uint8_t lr;           /* of the register in which a call leaves the return address; 0: none */
     /* (nullable): maps numbers of the architecture's own psABI, which its unwind tables use,
      * to the numbers here; %NULL if both are the same */
     const uint8_t *dwarf_regs;

@@ -129,6 +129,7 @@ struct _UprofGuest {
     UprofMarker *marker;   /* borrowed; NULL: nobody guards this guest */
     unsigned n_vcpus;      /* set by open: highest number of a vCPU + 1; some may be absent */
     UprofGrain grain;      /* set by open: the extent of a hold */
+    bool needs_roots;      /* set by open: its registers have no system registers */
     bool slow_reads;       /* a read takes a round trip of milliseconds, not a microsecond */
     /* A hold can only read memory that was read outside of a hold before. */
     bool maps_outside_holds;
@@ -147,6 +148,12 @@ struct _UprofGuest {
     gint hindrance;      /* atomic: UprofHindrance */
     gint tracer;         /* atomic: process id of the other tracer */
     gint has_late_stops; /* atomic: a vCPU did not stop in time and is still to be released */
+
+    /*
+     * If needs_roots: the system registers of all vCPUs, as a search in memory found them. Each
+     * vCPU gets them with its registers.
+     */
+    uint64_t found_sys[UPROF_SYS_MAX];
 
     uint64_t probe_ns;     /* length of an undisturbed hold, measured by open; 0: not measured */
     uint64_t last_hold_ns; /* if measures_holds: length of the last hold; 0: not measured */
@@ -225,7 +232,15 @@ struct _UprofGuestOps {
     /* Optional. For `check` and for the marker. */
     void (*facts)(UprofGuest *guest, UprofGuestFacts *facts);
 
-    /* Optional. For backends whose registers have no page-table roots. */
+    /*
+     * Optional. For backends whose registers have no page-table roots, but that can translate an
+     * address now and then, by the tables of @vcpu and with the rights of the code that it runs.
+     * Called in the sampler's thread between holds, so the guest may run. Returns false if @gva is
+     * not mapped for this code.
+     */
+    bool (*ask_translation)(UprofGuest *guest, unsigned vcpu, uint64_t gva, uint64_t *gpa);
+
+    /* Optional. For backends that translate all addresses themselves. */
     bool (*translate)(UprofGuest *guest, unsigned vcpu, uint64_t gva, uint64_t *gpa);
 
     /* Only for recordings: the next snapshot, in place of hold and read_regs. */
@@ -330,6 +345,9 @@ void uprof_guest_begin_read(UprofGuest *guest, UprofSpan *spans, unsigned n);
 
 /** uprof_guest_end_read: waits for the read that uprof_guest_begin_read() has begun */
 void uprof_guest_end_read(UprofGuest *guest);
+
+/** uprof_guest_ask_translation: see `ask_translation` above; @gpa: (out): untouched on failure */
+bool uprof_guest_ask_translation(UprofGuest *guest, unsigned vcpu, uint64_t gva, uint64_t *gpa);
 
 /** uprof_guest_translates: only the backend can translate virtual addresses of this guest */
 bool uprof_guest_translates(const UprofGuest *guest);

@@ -15,7 +15,7 @@
 #pragma once
 
 #include "uprof/guest.h"
-#include "uprof/x86-paging.h"
+#include "uprof/paging.h"
 
 enum {
     UPROF_MEM_MORE_MAX = 256,   /* more pages, for a sample that finds something new */
@@ -208,7 +208,8 @@ bool uprof_mem_is_slow(const UprofMem *mem);
  *
  * For the sampler, with nothing held. For a slow guest, this reads the page tables used since the
  * last call once more, and compares them. For a guest that maps outside holds, this reads the pages
- * that copies did not find, so that the next copy finds them.
+ * that copies did not find, so that the next copy finds them. For a guest whose registers have no
+ * page-table roots, this may search its memory for them.
  *
  * Returns: false if an entry that was used has changed: copies since the last call may be of the
  *   wrong pages

@@ -3,8 +3,8 @@
  * qemu-regs.h - reads registers from QEMU's "info registers [-a]"
  *
  * The output is text for people and has no stable format. The reader knows the forms of
- * target/i386/cpu-dump.c of QEMU 2.x to 9.x. The reader runs while a guest is held, so it allocates
- * only error messages.
+ * target/i386/cpu-dump.c and target/arm/cpu.c of QEMU 2.x to 9.x. The reader runs while a guest is
+ * held, so it allocates only error messages.
  */
 #pragma once
 
@@ -27,7 +27,8 @@ bool uprof_qemu_regs_find(UprofSlice text, unsigned cpu, UprofSlice *block);
  * @block: the part of one CPU
  * @arch: the guest's
  * @regs: (out): all registers of @arch, page-table roots and modes; a CPU that has not been
- *   started (x86: CR0.PE clear at the reset vector) is halted; unchanged on failure
+ *   started (x86: CR0.PE clear at the reset vector) is halted; unchanged on failure. On aarch64,
+ *   @regs has no roots and no modes, because QEMU prints no system registers.
  *
  * Returns: false with %UPROF_ERROR_BAD_DATA naming the register that is missing
  *   or malformed, or %UPROF_ERROR_UNSUPPORTED for an architecture without a table

@@ -2,7 +2,7 @@
 /*
  * qmp.h - the QMP commands that virt-uprof sends to QEMU, and their replies
  *
- * Commands are literals: no text from outside is ever part of a command.
+ * Commands are literals and numbers: no text from outside is ever part of a command.
  */
 #pragma once
 
@@ -10,6 +10,12 @@
 
 #define UPROF_QMP_QUERY_STATUS "{\"execute\":\"query-status\"}"
 #define UPROF_QMP_QUERY_CPUS "{\"execute\":\"query-cpus-fast\"}"
+
+/* Translates an address (uint64_t) by the tables of a CPU (unsigned), with the rights of its mode
+ */
+#define UPROF_QMP_TRANSLATE                                                                        \
+    "{\"execute\":\"human-monitor-command\",\"arguments\":{\"command-line\":"                      \
+    "\"gva2gpa 0x%" G_GINT64_MODIFIER "x\",\"cpu-index\":%u}}"
 
 enum {
     UPROF_QMP_STATUS_BYTES_MAX = 32,
@@ -42,3 +48,13 @@ bool uprof_qmp_parse_status(UprofSlice reply, UprofQmpStatus *status, GError **e
  * Returns: as uprof_qmp_parse_status()
  */
 bool uprof_qmp_parse_cpus(UprofSlice reply, GArray **cpus, GError **error);
+
+/**
+ * uprof_qmp_parse_translation:
+ * @reply: reply to %UPROF_QMP_TRANSLATE
+ * @is_mapped: (out): QEMU has found the address
+ * @gpa: (out): guest-physical address, if it is mapped
+ *
+ * Returns: as uprof_qmp_parse_status()
+ */
+bool uprof_qmp_parse_translation(UprofSlice reply, bool *is_mapped, uint64_t *gpa, GError **error);

@@ -32,13 +32,13 @@ typedef struct {
     uint64_t reg[UPROF_REGS_MAX];
     /* Linear addresses, which include the segment bases. */
     uint64_t pc, sp, fp;
-    uint64_t flags;              /* RFLAGS */
+    uint64_t flags;              /* RFLAGS; PSTATE */
     uint64_t sys[UPROF_SYS_MAX]; /* page-table root and modes, by the architecture's own enum */
     uint8_t word_bytes;          /* of the code that runs: 8, 4 or 2 */
     uint8_t privilege;           /* 0 (kernel) to 3 (user) */
     bool halted;                 /* waits for an interrupt, or was never started */
-    /* System management mode, a nested guest, or an unknown mode: these registers do not show which
-     * memory the code uses. */
+    /* System management mode, a nested guest, a hypervisor, or an unknown mode: these registers do
+     * not show which memory the code uses. */
     bool smm;
 } UprofRegs;
 
@@ -92,6 +92,26 @@ typedef struct {
  * A vCPU at its reset vector counts as halted, because it was never started.
  */
 void uprof_x86_finish_regs(UprofRegs *regs, const UprofX86Segments *segments);
+
+/**
+ * uprof_aarch64_finish_regs:
+ * @regs: (inout): @reg and @flags are input; @pc, @sp, @fp, @word_bytes, @privilege, @halted and
+ *   @smm are set
+ *
+ * A vCPU that was never started counts as halted.
+ */
+void uprof_aarch64_finish_regs(UprofRegs *regs);
+
+/**
+ * uprof_regs_plain_address:
+ * @regs: of the vCPU: its page tables say how many bits an address has
+ * @address: of code, from a stack or a register
+ *
+ * On aarch64 a function may sign its return address in the bits above the address.
+ *
+ * Returns: @address without a signature
+ */
+uint64_t uprof_regs_plain_address(const UprofArch *arch, const UprofRegs *regs, uint64_t address);
 
 /** uprof_snapshot_clear: resets all members except the bytes */
 void uprof_snapshot_clear(UprofSnapshot *snapshot);

@@ -71,6 +71,7 @@ attach_guest(MonitorGuest *monitor, const UprofTarget *target, GError **error)
         return false;
     }
     monitor->base.arch = target->arch;
+    monitor->base.needs_roots = target->arch->family == UPROF_FAMILY_ARM;
     monitor->base.grain = target->no_pause ? UPROF_GRAIN_NONE : UPROF_GRAIN_GUEST;
     if (!uprof_qemu_attach(monitor->qemu, &monitor->base.n_vcpus, error))
         return false;
@@ -334,6 +335,12 @@ monitor_read(UprofGuest *guest, UprofLane lane, UprofSpan *spans, unsigned n)
     uprof_qemu_read(as_monitor(guest)->qemu, lane, spans, n);
 }
 
+static bool
+monitor_ask_translation(UprofGuest *guest, unsigned vcpu, uint64_t gva, uint64_t *gpa)
+{
+    return uprof_qemu_ask_translation(as_monitor(guest)->qemu, vcpu, gva, gpa);
+}
+
 static void
 monitor_facts(UprofGuest *guest, UprofGuestFacts *facts)
 {
@@ -349,6 +356,7 @@ const UprofGuestOps uprof_monitor_ops = {
     .release = monitor_release,
     .read_regs = monitor_read_regs,
     .read = monitor_read,
+    .ask_translation = monitor_ask_translation,
     .facts = monitor_facts,
     .rescue = monitor_rescue,
 };

@@ -133,6 +133,15 @@ void uprof_qemu_read(UprofQemu *qemu, UprofLane lane, UprofSpan *spans, unsigned
 /** uprof_qemu_read_held: the same, while the caller holds a thread of the process */
 void uprof_qemu_read_held(UprofQemu *qemu, UprofSpan *spans, unsigned n);
 
+/**
+ * uprof_qemu_ask_translation: asks QEMU to translate an address, with the rights of the code that
+ * runs
+ * @gpa: (out): untouched on failure
+ *
+ * Returns: false if @gva is not mapped, or QEMU does not answer
+ */
+bool uprof_qemu_ask_translation(UprofQemu *qemu, unsigned vcpu, uint64_t gva, uint64_t *gpa);
+
 /** UprofQemuPaging: the paging of one vCPU, by its last registers; all zero: not known */
 typedef struct {
     bool is_known;

@@ -104,6 +104,21 @@ uprof_qemu_ask_status(UprofQemu *qemu, UprofQmpStatus *status, GError **error)
     return ok;
 }
 
+bool
+uprof_qemu_ask_translation(UprofQemu *qemu, unsigned vcpu, uint64_t gva, uint64_t *gpa)
+{
+    g_autofree char *command = g_strdup_printf(UPROF_QMP_TRANSLATE, gva, vcpu);
+    char *answer = ask_machine(qemu, command, NULL);
+    bool is_mapped = false;
+
+    if (!answer)
+        return false;
+    const bool ok =
+        uprof_qmp_parse_translation((UprofSlice){ answer, strlen(answer) }, &is_mapped, gpa, NULL);
+    free(answer);
+    return ok && is_mapped;
+}
+
 static void
 close_connection(UprofQemu *qemu)
 {
@@ -647,6 +662,8 @@ uprof_qemu_note_paging(UprofGuest *guest, UprofQemuPaging *paging, unsigned vcpu
 {
     const bool is_on = regs->sys[UPROF_X86_CR0] & UPROF_X86_CR0_PG;
 
+    if (guest->needs_roots)
+        return; /* these registers say nothing about paging */
     if (!paging->is_known)
         *paging = (UprofQemuPaging){ .is_known = true, .vcpu = vcpu };
     if (vcpu != paging->vcpu)

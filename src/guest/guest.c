@@ -44,6 +44,7 @@ uprof_guest_open(const UprofGuestOps *ops, const UprofTarget *target, GError **e
     }
     g_assert(guest->arch && guest->n_vcpus >= 1 && guest->n_vcpus <= UPROF_VCPUS_MAX);
     g_assert(guest->grain == UPROF_GRAIN_NONE || ops->hold);
+    g_assert(!guest->needs_roots || ops->ask_translation);
     /* a guest is stopped only if the guardian could resume it */
     g_assert(guest->grain == UPROF_GRAIN_NONE || ops->rescue);
     return guest;
@@ -193,7 +194,10 @@ uprof_guest_read_regs(UprofGuest *guest, unsigned vcpu, UprofRegs *regs, GError 
 {
     g_assert(guest->ops->read_regs && vcpu < guest->n_vcpus);
     g_assert(guest->held || guest->grain == UPROF_GRAIN_NONE || guest->paused);
-    return check_answer(guest->ops->read_regs(guest, vcpu, regs, error), error);
+    const UprofAnswer answer = check_answer(guest->ops->read_regs(guest, vcpu, regs, error), error);
+    if (answer == UPROF_OK && guest->needs_roots)
+        memcpy(regs->sys, guest->found_sys, sizeof(regs->sys));
+    return answer;
 }
 
 void
@@ -219,6 +223,13 @@ uprof_guest_end_read(UprofGuest *guest)
 {
     if (guest->ops->end_read)
         guest->ops->end_read(guest);
+}
+
+bool
+uprof_guest_ask_translation(UprofGuest *guest, unsigned vcpu, uint64_t gva, uint64_t *gpa)
+{
+    g_assert(guest->needs_roots && !guest->held);
+    return guest->ops->ask_translation(guest, vcpu, gva, gpa);
 }
 
 bool

@@ -18,6 +18,7 @@
 #include "mem-priv.h"
 #include "piece-batch-priv.h"
 #include "recent-copy-priv.h"
+#include "root-search-priv.h"
 #include "uprof/clock.h"
 
 enum {
@@ -53,7 +54,7 @@ typedef struct {
 typedef struct {
     unsigned vcpu;
     const UprofRegs *regs; /* of @vcpu */
-    uint64_t space;        /* see uprof_x86_space() */
+    uint64_t space;        /* see UprofPaging */
     uint64_t gva;
     void *into;
     size_t len;
@@ -67,6 +68,7 @@ typedef struct {
 struct _UprofMem {
     UprofGuest *guest; /* borrowed */
     UprofLane lane;
+    const UprofPaging *paging; /* of the guest's architecture */
 
     /* worker: guest-physical page -> its bytes, or %NULL if there is no memory */
     GHashTable *pages;
@@ -93,6 +95,9 @@ struct _UprofMem {
     unsigned n_recent;
     unsigned *next_recent; /* per vCPU: the recent copy that is replaced next */
 
+    /* sampler of a guest whose registers have no roots */
+    UprofRootSearch search;
+
     /* sampler of a guest that maps outside holds */
     Cut *cuts; /* one for each vCPU */
     unsigned n_cuts;
@@ -107,6 +112,7 @@ uprof_mem_new(UprofGuest *guest, UprofLane lane)
     mem->n_saved = UPROF_MEM_SAVED_MAX;
     mem->guest = guest;
     mem->lane = lane;
+    mem->paging = uprof_paging_find(guest->arch);
     if (lane == UPROF_LANE_WORKER)
         mem->pages = g_hash_table_new_full(g_int64_hash, g_int64_equal, g_free, g_free);
     else if (guest->slow_reads)
@@ -119,6 +125,8 @@ uprof_mem_new(UprofGuest *guest, UprofLane lane)
         /* The host allocates the pages here, so that no page fault happens in a hold. */
         memset(mem->recent, 0, mem->n_recent * sizeof(mem->recent[0]));
     }
+    if (lane == UPROF_LANE_SAMPLER && guest->needs_roots)
+        uprof_root_search_begin(guest);
     if (lane == UPROF_LANE_SAMPLER && guest->maps_outside_holds) {
         mem->n_cuts = guest->n_vcpus;
         mem->cuts = g_new0(Cut, mem->n_cuts);
@@ -310,7 +318,7 @@ uprof_mem_find(UprofMem *mem, unsigned vcpu, const UprofRegs *regs, uint64_t gva
             (UprofMapping){ .left = UPROF_PAGE_BYTES - gva % UPROF_PAGE_BYTES, .executable = true };
         return uprof_guest_translate(mem->guest, vcpu, gva, &mapping->gpa);
     }
-    uprof_x86_walk(read_entry, mem, regs, gva, &walk);
+    mem->paging->walk(read_entry, mem, regs, gva, &walk);
     mapping->executable = walk.executable;
     mapping->writable = walk.writable;
     return follow_walk(&walk, gva, &mapping->gpa, &mapping->left);
@@ -340,7 +348,7 @@ find_page(UprofMem *mem, const Request *request, uint64_t gva, uint64_t *gpa, ui
     if (!mem->walks)
         return uprof_mem_translate(mem, request->vcpu, request->regs, gva, gpa, left, NULL);
     if (!uprof_walk_cache_find(mem->walks, request->space, gva, &walk)) {
-        uprof_x86_walk(read_entry, mem, request->regs, gva, &walk);
+        mem->paging->walk(read_entry, mem, request->regs, gva, &walk);
         uprof_walk_cache_keep(mem->walks, request->space, gva, &walk);
     }
     return follow_walk(&walk, gva, gpa, left);
@@ -465,7 +473,7 @@ uprof_mem_copy(UprofMem *mem, unsigned vcpu, const UprofRegs *regs, uint64_t gva
     const Request request = {
         .vcpu = vcpu,
         .regs = regs,
-        .space = mem->walks ? uprof_x86_space(regs) : 0,
+        .space = mem->walks ? mem->paging->space(regs, gva) : 0,
         .gva = gva,
         .into = into,
         .len = len,
@@ -480,6 +488,8 @@ uprof_mem_copy(UprofMem *mem, unsigned vcpu, const UprofRegs *regs, uint64_t gva
     /* The second try uses its own walks only, and cannot fail. */
     if (!copy_by_walk(mem, &request, &n_bytes))
         copy_by_walk(mem, &request, &n_bytes);
+    if (mem->guest->needs_roots)
+        uprof_root_search_note(&mem->search, vcpu, regs, n_bytes > 0);
     if (vcpu < mem->n_cuts && n_bytes < len)
         mem->cuts[vcpu] = (Cut){ .regs = *regs, .gva = gva + n_bytes, .len = len - n_bytes };
     return n_bytes;
@@ -497,7 +507,7 @@ touch_cut(UprofMem *mem, Cut *cut)
         uint64_t gpa, left;
         uint8_t byte;
         UprofWalk walk;
-        uprof_x86_walk(read_entry, mem, &cut->regs, gva, &walk);
+        mem->paging->walk(read_entry, mem, &cut->regs, gva, &walk);
         if (!follow_walk(&walk, gva, &gpa, &left))
             return;
         UprofSpan span = { .gpa = gpa, .into = &byte, .len = sizeof(byte) };
@@ -791,8 +801,9 @@ is_same_table(const Table *table, const uint8_t *now)
             continue;
         memcpy(&before, table->bytes + i * 8, sizeof(before));
         memcpy(&after, now + i * 8, sizeof(after));
-        const uint64_t mask =
-            UPROF_ENTRY_VOLATILE | (table->is_narrow ? UPROF_ENTRY_VOLATILE << 32 : 0);
+        const uint64_t mask = table->is_narrow
+                                  ? UPROF_ENTRY_VOLATILE_32 | UPROF_ENTRY_VOLATILE_32 << 32
+                                  : UPROF_ENTRY_VOLATILE;
         if ((before | mask) != (after | mask))
             return false;
     }
@@ -804,6 +815,8 @@ uprof_mem_check(UprofMem *mem)
 {
     bool same = !mem->lost_any;
 
+    if (mem->guest->needs_roots && uprof_root_search_run(&mem->search, mem->guest, mem->lane))
+        same = false;
     for (unsigned i = 0; i < mem->n_cuts; i++)
         if (mem->cuts[i].len > 0)
             touch_cut(mem, &mem->cuts[i]);

@@ -13,7 +13,7 @@
 
 /** UprofRecentCopy: all zeros: there is no recent copy */
 typedef struct {
-    uint64_t space;       /* see uprof_x86_space() */
+    uint64_t space;       /* see UprofPaging */
     uint64_t first;       /* guest-virtual address of the first page */
     unsigned n_pages;     /* of 4096 bytes; 0: there is no recent copy */
     unsigned n_runs;      /* pieces of guest-physical memory that hold the pages */

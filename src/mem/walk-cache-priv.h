@@ -13,7 +13,7 @@
 #pragma once
 
 #include "uprof/guest.h"
-#include "x86-paging-priv.h"
+#include "paging-priv.h"
 
 enum {
     UPROF_COPY_PAGES_MAX = UPROF_SNAPSHOT_BYTES_MAX / UPROF_PAGE_BYTES + 1,
@@ -33,7 +33,7 @@ void uprof_walk_cache_begin_copy(UprofWalkCache *cache);
 
 /**
  * uprof_walk_cache_find:
- * @space: see uprof_x86_space()
+ * @space: see UprofPaging
  * @gva: an address in the page
  * @walk: (out): untouched if there is none
  *

@@ -8,11 +8,9 @@ enum {
     SETS_BITS = 7,
     SETS = 1 << SETS_BITS,
     WAYS = 4,
+    PAGE_LENS_MAX = 8,
     CHECKS_MAX = UPROF_CHECK_SPANS_MAX,
 };
-
-/* The page sizes of x86, in the order in which they are tried. */
-static const uint64_t page_lens[] = { 4 << 10, 2 << 20, 4 << 20, 1 << 30 };
 
 /* A remembered walk. Copies are numbered from 1. */
 typedef struct {
@@ -26,6 +24,9 @@ typedef struct {
 struct _UprofWalkCache {
     Slot slots[SETS][WAYS];
     uint64_t n_copies;
+    /* The sizes of the pages that were found. A guest has a few sizes, and this many are kept. */
+    uint64_t page_lens[PAGE_LENS_MAX];
+    unsigned n_page_lens;
 
     /* State of the current copy. */
     bool only_own;
@@ -60,6 +61,7 @@ void
 uprof_walk_cache_forget(UprofWalkCache *cache)
 {
     memset(cache->slots, 0, sizeof(cache->slots));
+    cache->n_page_lens = 0;
 }
 
 void
@@ -141,9 +143,9 @@ add_unchecked(UprofWalkCache *cache, Slot *slot)
 bool
 uprof_walk_cache_find(UprofWalkCache *cache, uint64_t space, uint64_t gva, UprofWalk *walk)
 {
-    for (unsigned i = 0; i < G_N_ELEMENTS(page_lens); i++) {
-        const unsigned n_len = (cache->last_len + i) % G_N_ELEMENTS(page_lens);
-        Slot *slot = find_slot(cache, space, gva, page_lens[n_len]);
+    for (unsigned i = 0; i < cache->n_page_lens; i++) {
+        const unsigned n_len = (cache->last_len + i) % cache->n_page_lens;
+        Slot *slot = find_slot(cache, space, gva, cache->page_lens[n_len]);
         const bool is_own = slot && slot->walked == cache->n_copies;
         if (!slot || (cache->only_own && !is_own))
             continue;
@@ -157,12 +159,25 @@ uprof_walk_cache_find(UprofWalkCache *cache, uint64_t space, uint64_t gva, Uprof
     return false;
 }
 
+/* Returns: false if the guest has had pages of too many sizes */
+static bool
+note_page_len(UprofWalkCache *cache, uint64_t page_len)
+{
+    for (unsigned i = 0; i < cache->n_page_lens; i++)
+        if (cache->page_lens[i] == page_len)
+            return true;
+    if (cache->n_page_lens == PAGE_LENS_MAX)
+        return false;
+    cache->page_lens[cache->n_page_lens++] = page_len;
+    return true;
+}
+
 void
 uprof_walk_cache_keep(UprofWalkCache *cache, uint64_t space, uint64_t gva, const UprofWalk *walk)
 {
     cache->has_walked = true;
     /* A walk without entries costs nothing, and a cut one cannot be checked. */
-    if (walk->n_entries == 0 || walk->cut)
+    if (walk->n_entries == 0 || walk->cut || !note_page_len(cache, walk->page_len))
         return;
     const uint64_t page = gva / walk->page_len;
     Slot *slot = find_slot(cache, space, gva, walk->page_len);

@@ -2,7 +2,7 @@
 /*
  * Page tables of every mode: Intel SDM, volume 3, chapter 4.
  */
-#include "x86-paging-priv.h"
+#include "paging-priv.h"
 
 #define ENTRY_PRESENT UINT64_C(0x1)
 #define ENTRY_WRITABLE UINT64_C(0x2)
@@ -10,7 +10,19 @@
 #define ENTRY_NX (UINT64_C(1) << 63)
 #define ENTRY_FRAME UINT64_C(0x000ffffffffff000)
 
-/* The tables of a paging mode. */
+/* A format of page tables. */
+typedef enum {
+    MODE_OFF,
+    MODE_32BIT,
+    MODE_PAE,
+    MODE_4LEVEL,
+    MODE_5LEVEL,
+    /* Paravirtual Xen guests: the tables hold machine frames, and all pages are small. */
+    MODE_XEN_PV32,
+    MODE_XEN_PV64,
+} Mode;
+
+/* The tables of a mode. */
 typedef struct {
     const char *name;
     uint64_t root_mask;   /* bits of CR3 that are the root's address */
@@ -24,36 +36,36 @@ typedef struct {
 
 /* clang-format off */
 static const Layout layouts[] = {
-    [UPROF_PAGING_OFF]      = { "off",         0,           0, 0,  0,  0, 32, 0x0 },
-    [UPROF_PAGING_32BIT]    = { "32-bit",      0xfffff000,  2, 10, 10, 4, 32, 0x2 },
-    [UPROF_PAGING_PAE]      = { "PAE",         0xffffffe0,  3, 9,  2,  8, 32, 0x2 },
-    [UPROF_PAGING_4LEVEL]   = { "4-level",     ENTRY_FRAME, 4, 9,  9,  8, 48, 0x6 },
-    [UPROF_PAGING_5LEVEL]   = { "5-level",     ENTRY_FRAME, 5, 9,  9,  8, 57, 0x6 },
-    [UPROF_PAGING_XEN_PV32] = { "Xen PV PAE",  ENTRY_FRAME, 3, 9,  2,  8, 32, 0x0 },
-    [UPROF_PAGING_XEN_PV64] = { "Xen PV",      ENTRY_FRAME, 4, 9,  9,  8, 48, 0x0 },
+    [MODE_OFF]      = { "off",         0,           0, 0,  0,  0, 32, 0x0 },
+    [MODE_32BIT]    = { "32-bit",      0xfffff000,  2, 10, 10, 4, 32, 0x2 },
+    [MODE_PAE]      = { "PAE",         0xffffffe0,  3, 9,  2,  8, 32, 0x2 },
+    [MODE_4LEVEL]   = { "4-level",     ENTRY_FRAME, 4, 9,  9,  8, 48, 0x6 },
+    [MODE_5LEVEL]   = { "5-level",     ENTRY_FRAME, 5, 9,  9,  8, 57, 0x6 },
+    [MODE_XEN_PV32] = { "Xen PV PAE",  ENTRY_FRAME, 3, 9,  2,  8, 32, 0x0 },
+    [MODE_XEN_PV64] = { "Xen PV",      ENTRY_FRAME, 4, 9,  9,  8, 48, 0x0 },
 };
 /* clang-format on */
 
-UprofPagingMode
-uprof_paging_mode(const UprofRegs *regs)
+static Mode
+find_mode(const UprofRegs *regs)
 {
     const uint64_t cr4 = regs->sys[UPROF_X86_CR4];
 
     if (regs->sys[UPROF_X86_XEN_PV] == 64)
-        return UPROF_PAGING_XEN_PV64;
+        return MODE_XEN_PV64;
     if (regs->sys[UPROF_X86_XEN_PV] == 32)
-        return UPROF_PAGING_XEN_PV32;
+        return MODE_XEN_PV32;
     if (!(regs->sys[UPROF_X86_CR0] & UPROF_X86_CR0_PG))
-        return UPROF_PAGING_OFF;
+        return MODE_OFF;
     if (regs->sys[UPROF_X86_EFER] & UPROF_X86_EFER_LMA)
-        return cr4 & UPROF_X86_CR4_LA57 ? UPROF_PAGING_5LEVEL : UPROF_PAGING_4LEVEL;
-    return cr4 & UPROF_X86_CR4_PAE ? UPROF_PAGING_PAE : UPROF_PAGING_32BIT;
+        return cr4 & UPROF_X86_CR4_LA57 ? MODE_5LEVEL : MODE_4LEVEL;
+    return cr4 & UPROF_X86_CR4_PAE ? MODE_PAE : MODE_32BIT;
 }
 
-const char *
-uprof_paging_mode_name(UprofPagingMode mode)
+static const char *
+name_mode(const UprofRegs *regs)
 {
-    return layouts[mode].name;
+    return layouts[find_mode(regs)].name;
 }
 
 static bool
@@ -66,9 +78,9 @@ is_canonical(uint64_t gva, unsigned bits)
 
 /* Xen maps itself here in paravirtual guests (Xen, arch-x86/xen-x86_64.h). */
 static bool
-is_xen_range(UprofPagingMode mode, uint64_t gva)
+is_xen_range(Mode mode, uint64_t gva)
 {
-    return mode == UPROF_PAGING_XEN_PV64 && gva >= UINT64_C(0xffff800000000000) &&
+    return mode == MODE_XEN_PV64 && gva >= UINT64_C(0xffff800000000000) &&
            gva < UINT64_C(0xffff880000000000);
 }
 
@@ -81,10 +93,11 @@ get_large_frame(const Layout *layout, uint64_t entry, uint64_t page_len)
     return entry & ENTRY_FRAME & ~(page_len - 1);
 }
 
-uint64_t
-uprof_x86_space(const UprofRegs *regs)
+/* All addresses of a vCPU have the same tables. */
+static uint64_t
+get_space(const UprofRegs *regs, G_GNUC_UNUSED uint64_t gva)
 {
-    const UprofPagingMode mode = uprof_paging_mode(regs);
+    const Mode mode = find_mode(regs);
     const bool has_pse = regs->sys[UPROF_X86_CR4] & UPROF_X86_CR4_PSE;
     const bool has_nx = regs->sys[UPROF_X86_EFER] & UPROF_X86_EFER_NXE;
 
@@ -93,11 +106,11 @@ uprof_x86_space(const UprofRegs *regs)
            (uint64_t)has_pse << 1 | (uint64_t)has_nx;
 }
 
-void
-uprof_x86_walk(UprofReadEntry *read_entry, void *data, const UprofRegs *regs, uint64_t gva,
-               UprofWalk *walk)
+static void
+walk_tables(UprofReadEntry *read_entry, void *data, const UprofRegs *regs, uint64_t gva,
+            UprofWalk *walk)
 {
-    const UprofPagingMode mode = uprof_paging_mode(regs);
+    const Mode mode = find_mode(regs);
     const Layout *layout = &layouts[mode];
     const bool has_nx = regs->sys[UPROF_X86_EFER] & UPROF_X86_EFER_NXE;
 
@@ -129,8 +142,7 @@ uprof_x86_walk(UprofReadEntry *read_entry, void *data, const UprofRegs *regs, ui
             may_execute = false;
         may_write = may_write && (entry & ENTRY_WRITABLE);
         /* Without CR4.PSE bit 7 has no meaning in 32-bit tables. Other modes imply PSE. */
-        const bool large_ok =
-            mode != UPROF_PAGING_32BIT || (regs->sys[UPROF_X86_CR4] & UPROF_X86_CR4_PSE);
+        const bool large_ok = mode != MODE_32BIT || (regs->sys[UPROF_X86_CR4] & UPROF_X86_CR4_PSE);
         if (level > 1 && (entry & ENTRY_LARGE) && large_ok) {
             if (!(layout->large_levels & 1u << (level - 1)))
                 return;
@@ -147,3 +159,9 @@ uprof_x86_walk(UprofReadEntry *read_entry, void *data, const UprofRegs *regs, ui
     walk->executable = may_execute;
     walk->writable = may_write;
 }
+
+const UprofPaging uprof_paging_x86 = {
+    .walk = walk_tables,
+    .space = get_space,
+    .name = name_mode,
+};

@@ -20,6 +20,26 @@
  * of QEMU print more.
  */
 
+enum { FORM_64 = 1, FORM_32 = 2, FORM_ANY = FORM_64 | FORM_32 };
+
+/* A value that QEMU prints. */
+typedef struct {
+    const char *name;
+    unsigned word; /* index of the word behind "=" */
+    unsigned form;
+    uint64_t max;
+    size_t
+        offset; /* of the member for it in the dump of an architecture, which has uint64_t only */
+} Field;
+
+/* The fields of an architecture. */
+typedef struct {
+    const Field *fields;
+    size_t n;
+} FieldTable;
+
+enum { FIELDS_MAX = 48 };
+
 typedef struct {
     uint64_t reg[UPROF_X86_N_REGS];
     uint64_t flags;
@@ -27,16 +47,6 @@ typedef struct {
     uint64_t cs_base, cs_flags, ss_base, ss_flags;
     uint64_t sys[UPROF_SYS_MAX];
 } X86Dump;
-
-enum { FORM_64 = 1, FORM_32 = 2, FORM_ANY = FORM_64 | FORM_32 };
-
-typedef struct {
-    const char *name;
-    unsigned word; /* index of the word behind "=" */
-    unsigned form;
-    uint64_t max;
-    size_t offset;
-} Field;
 
 #define AT(member) G_STRUCT_OFFSET(X86Dump, member)
 #define REG(number) (AT(reg) + (number) * sizeof(uint64_t))
@@ -154,7 +164,7 @@ take_name(UprofSlice *line, UprofSlice *name)
 }
 
 static bool
-read_field(const Field *field, UprofSlice behind, X86Dump *dump)
+read_field(const Field *field, UprofSlice behind, void *dump)
 {
     UprofSlice word = { NULL, 0 };
 
@@ -165,13 +175,14 @@ read_field(const Field *field, UprofSlice behind, X86Dump *dump)
 }
 
 static bool
-read_line(const UprofScan *scan, UprofSlice line, X86Dump *dump, bool *seen, GError **error)
+read_line(const UprofScan *scan, UprofSlice line, const FieldTable *table, void *dump, bool *seen,
+          GError **error)
 {
     UprofSlice name;
 
     while (take_name(&line, &name)) {
-        for (size_t i = 0; i < G_N_ELEMENTS(x86_fields); i++) {
-            const Field *field = &x86_fields[i];
+        for (size_t i = 0; i < table->n; i++) {
+            const Field *field = &table->fields[i];
 
             if (seen[i] || !uprof_slice_is(name, field->name))
                 continue;
@@ -180,6 +191,30 @@ read_line(const UprofScan *scan, UprofSlice line, X86Dump *dump, bool *seen, GEr
             seen[i] = true;
         }
     }
+    return true;
+}
+
+/*
+ * @dump: (out): what @table describes
+ * @form: (out): the 64-bit form, if the block has the first field of @table; else the 32-bit form
+ *
+ * Returns: false if a field of this form is missing or malformed
+ */
+static bool
+read_dump(UprofSlice block, const FieldTable *table, void *dump, unsigned *form, GError **error)
+{
+    UprofScan scan = { .name = "info registers", .rest = block };
+    bool seen[FIELDS_MAX] = { false };
+    UprofSlice line;
+
+    g_assert(table->n <= FIELDS_MAX);
+    while (uprof_scan_line(&scan, &line))
+        if (!read_line(&scan, line, table, dump, seen, error))
+            return false;
+    *form = seen[0] ? FORM_64 : FORM_32;
+    for (size_t i = 0; i < table->n; i++)
+        if ((table->fields[i].form & *form) && !seen[i])
+            return uprof_scan_fail(&scan, error, "no '%s' up to here", table->fields[i].name);
     return true;
 }
 
@@ -208,20 +243,13 @@ fill_regs(const X86Dump *dump, UprofRegs *regs)
 static bool
 parse_x86(UprofSlice block, UprofRegs *regs, GError **error)
 {
-    UprofScan scan = { .name = "info registers", .rest = block };
+    const FieldTable table = { x86_fields, G_N_ELEMENTS(x86_fields) };
+    const UprofScan scan = { .name = "info registers", .rest = block };
     X86Dump dump = { 0 };
-    bool seen[G_N_ELEMENTS(x86_fields)] = { false };
-    UprofSlice line;
+    unsigned form;
 
-    while (uprof_scan_line(&scan, &line))
-        if (!read_line(&scan, line, &dump, seen, error))
-            return false;
-
-    const unsigned form = seen[0] ? FORM_64 : FORM_32;
-    for (size_t i = 0; i < G_N_ELEMENTS(x86_fields); i++)
-        if ((x86_fields[i].form & form) && !seen[i])
-            return uprof_scan_fail(&scan, error, "no '%s' up to here", x86_fields[i].name);
-
+    if (!read_dump(block, &table, &dump, &form, error))
+        return false;
     UprofRegs found;
     fill_regs(&dump, &found);
     if (form == FORM_32 && found.word_bytes == 8)
@@ -230,13 +258,62 @@ parse_x86(UprofSlice block, UprofRegs *regs, GError **error)
     return true;
 }
 
+typedef struct {
+    uint64_t reg[UPROF_ARM_N_REGS];
+    uint64_t pstate;
+} ArmDump;
+
+#define ARM_REG(number) (G_STRUCT_OFFSET(ArmDump, reg) + (number) * sizeof(uint64_t))
+#define ARM_X(name, number)                                                                        \
+    {                                                                                              \
+        name, 0, FORM_64, UINT64_MAX, ARM_REG(UPROF_ARM_X0 + (number))                             \
+    }
+
+/* clang-format off */
+static const Field arm_fields[] = {
+    { "PC", 0, FORM_64, UINT64_MAX, ARM_REG(UPROF_ARM_PC) }, /* code of 32 bits has R15 instead */
+    { "SP", 0, FORM_64, UINT64_MAX, ARM_REG(UPROF_ARM_SP) },
+    ARM_X("X00", 0),  ARM_X("X01", 1),  ARM_X("X02", 2),  ARM_X("X03", 3),
+    ARM_X("X04", 4),  ARM_X("X05", 5),  ARM_X("X06", 6),  ARM_X("X07", 7),
+    ARM_X("X08", 8),  ARM_X("X09", 9),  ARM_X("X10", 10), ARM_X("X11", 11),
+    ARM_X("X12", 12), ARM_X("X13", 13), ARM_X("X14", 14), ARM_X("X15", 15),
+    ARM_X("X16", 16), ARM_X("X17", 17), ARM_X("X18", 18), ARM_X("X19", 19),
+    ARM_X("X20", 20), ARM_X("X21", 21), ARM_X("X22", 22), ARM_X("X23", 23),
+    ARM_X("X24", 24), ARM_X("X25", 25), ARM_X("X26", 26), ARM_X("X27", 27),
+    ARM_X("X28", 28), ARM_X("X29", 29), ARM_X("X30", 30),
+    { "PSTATE", 0, FORM_64, UINT32_MAX, G_STRUCT_OFFSET(ArmDump, pstate) },
+    { "R13", 0, FORM_32, UINT32_MAX, ARM_REG(UPROF_ARM_SP) },
+    { "R15", 0, FORM_32, UINT32_MAX, ARM_REG(UPROF_ARM_PC) },
+    { "PSR", 0, FORM_32, UINT32_MAX, G_STRUCT_OFFSET(ArmDump, pstate) },
+};
+/* clang-format on */
+
+/* QEMU prints no system registers. */
+static bool
+parse_aarch64(UprofSlice block, UprofRegs *regs, GError **error)
+{
+    const FieldTable table = { arm_fields, G_N_ELEMENTS(arm_fields) };
+    ArmDump dump = { 0 };
+    unsigned form;
+
+    if (!read_dump(block, &table, &dump, &form, error))
+        return false;
+    *regs = (UprofRegs){ .flags = dump.pstate };
+    memcpy(regs->reg, dump.reg, sizeof(dump.reg));
+    if (form == FORM_32)
+        regs->flags |= UPROF_ARM_PSTATE_AARCH32;
+    uprof_aarch64_finish_regs(regs);
+    return true;
+}
+
 /* clang-format off */
 static const struct {
     const char *arch;
     bool (*parse)(UprofSlice block, UprofRegs *regs, GError **error);
 } parsers[] = {
-    { "x86_64", parse_x86 },
-    { "i686",   parse_x86 },
+    { "x86_64",  parse_x86     },
+    { "i686",    parse_x86     },
+    { "aarch64", parse_aarch64 },
 };
 /* clang-format on */
 

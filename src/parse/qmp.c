@@ -7,6 +7,7 @@
 
 #include "json-text-priv.h"
 #include "uprof/error.h"
+#include "uprof/scan.h"
 #include "uprof/sorted.h"
 #include "uprof/text.h"
 
@@ -160,5 +161,34 @@ uprof_qmp_parse_cpus(UprofSlice reply, GArray **cpus, GError **error)
             return set_bad_data(error, "the same CPU twice");
 
     *cpus = g_steal_pointer(&found);
+    return true;
+}
+
+/* answer = "gpa: 0x" digits | "Unmapped" | "No cpu" (QEMU, monitor/misc.c, hmp_gva2gpa) */
+bool
+uprof_qmp_parse_translation(UprofSlice reply, bool *is_mapped, uint64_t *gpa, GError **error)
+{
+    g_autoptr(JsonParser) parser = load_reply(reply, error);
+    if (!parser)
+        return false;
+
+    JsonNode *answer = find_answer(parser, G_TYPE_STRING, error);
+    if (!answer)
+        return false;
+
+    const char *text = json_node_get_string(answer);
+    UprofSlice words = uprof_slice_trim((UprofSlice){ text, strlen(text) }), word;
+    if (uprof_slice_is(words, "Unmapped")) {
+        *is_mapped = false;
+        return true;
+    }
+    uint64_t found;
+    if (!uprof_scan_word(&words, &word) || !uprof_slice_is(word, "gpa:") ||
+        !uprof_scan_word(&words, &word) || !uprof_slice_starts(word, "0x") ||
+        !uprof_slice_sub(word, 2, word.len - 2, &word) ||
+        !uprof_slice_to_uint(word, 16, 0, UINT64_MAX, &found))
+        return set_bad_data(error, "no translation");
+    *is_mapped = true;
+    *gpa = found;
     return true;
 }

@@ -99,7 +99,7 @@ uprof_session_findings_mode(UprofDiagnosis *diagnosis, const UprofSession *sessi
 {
     uprof_diagnosis_add(diagnosis, UPROF_LEVEL_OK, "guest", "%s, %u-bit code, paging %s, %u vCPU%s",
                         session->run->arch, regs->word_bytes * 8,
-                        uprof_paging_mode_name(uprof_paging_mode(regs)),
+                        uprof_paging_name(session->guest->arch, regs),
                         (unsigned)session->run->vcpus, session->run->vcpus == 1 ? "" : "s");
 }
 

@@ -515,17 +515,19 @@ counted_ns(const UprofSampler *sampler, const Shot *shot)
 static UprofAnswer
 sample_ticker_once(UprofSampler *sampler, const Ticker *ticker, Shot *shot, GError **error)
 {
+    const UprofGuest *guest = sampler->guest;
+
     read_clock(sampler);
-    if (!sampler->guest->paused) {
+    if (!guest->paused) {
         const UprofAnswer answer = uprof_guest_vet(sampler->guest, ticker->vcpu, error);
         if (answer != UPROF_OK && answer != UPROF_IDLE && answer != UPROF_SAME)
             return answer;
-        /* the first try only shows which memory to map, because nothing is mapped yet */
-        if (sampler->guest->maps_outside_holds) {
-            const UprofAnswer first = take_sample(sampler, ticker, shot, error);
-            if (first != UPROF_OK)
-                return first;
-        }
+    }
+    /* the first try only shows which memory to map, or where the page tables are */
+    if ((guest->maps_outside_holds && !guest->paused) || guest->needs_roots) {
+        const UprofAnswer first = take_sample(sampler, ticker, shot, error);
+        if (first != UPROF_OK)
+            return first;
     }
     return take_sample(sampler, ticker, shot, error);
 }

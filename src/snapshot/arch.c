@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-enum { ELF_MACHINE_386 = 3, ELF_MACHINE_X86_64 = 62 };
+enum { ELF_MACHINE_386 = 3, ELF_MACHINE_X86_64 = 62, ELF_MACHINE_AARCH64 = 183 };
 
 /* System V psABI, Intel386 supplement, table 2.14 */
 static const uint8_t dwarf_regs_386[] = {
@@ -13,7 +13,7 @@ static const uint8_t dwarf_regs_386[] = {
 
 /* clang-format off */
 #define X86_NUMBERS \
-    .n_regs = UPROF_X86_N_REGS, .pc = UPROF_X86_RIP, .sp = UPROF_X86_RSP, .fp = UPROF_X86_RBP
+    .family = UPROF_FAMILY_X86, .n_regs = UPROF_X86_N_REGS, .pc = UPROF_X86_RIP, .sp = UPROF_X86_RSP, .fp = UPROF_X86_RBP
 
 static const UprofArch archs[] = {
     {
@@ -27,6 +27,15 @@ static const UprofArch archs[] = {
         .dwarf_regs = dwarf_regs_386, .n_dwarf_regs = G_N_ELEMENTS(dwarf_regs_386),
         .reg_names = { "EAX", "EDX", "ECX", "EBX", "ESI", "EDI", "EBP", "ESP",
                        [UPROF_X86_RIP] = "EIP" },
+    },
+    {
+        .name = "aarch64", .word_bytes = 8, .elf_machine = ELF_MACHINE_AARCH64,
+        .family = UPROF_FAMILY_ARM, .n_regs = UPROF_ARM_N_REGS,
+        .pc = UPROF_ARM_PC, .sp = UPROF_ARM_SP, .fp = UPROF_ARM_FP, .lr = UPROF_ARM_LR,
+        .reg_names = { "X00", "X01", "X02", "X03", "X04", "X05", "X06", "X07",
+                       "X08", "X09", "X10", "X11", "X12", "X13", "X14", "X15",
+                       "X16", "X17", "X18", "X19", "X20", "X21", "X22", "X23",
+                       "X24", "X25", "X26", "X27", "X28", "X29", "X30", "SP", "PC" },
     },
 };
 /* clang-format on */

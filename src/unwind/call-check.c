@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #include "uprof/call-check.h"
 
-#include "call-insn-x86_64-priv.h"
+#include "call-insn-priv.h"
 #include "code-cache-priv.h"
 
 #include <string.h>
@@ -27,15 +27,7 @@ enum {
     BODY_BYTES_MAX = 16 * 1024,  /* of a function; the kernel's x64_sys_call() has 6 KiB */
     STACK_BYTES_MAX = 64 * 1024, /* of all functions, for the calls of one stack */
     THUNKS_MAX = 32,             /* jumps of a function that are compared with thunks */
-    JUMP_BYTES_MAX = 6,
-    STUB_BYTES_MAX = 11,
 };
-
-/* A jump that may leave a function. */
-typedef struct {
-    uint64_t target;
-    bool is_short; /* the distance has 8 bits */
-} Jump;
 
 /* A search for jumps from a function that was called to the function that runs. */
 typedef struct {
@@ -46,29 +38,9 @@ typedef struct {
     unsigned n_functions;
 } Search;
 
-/*
- * Decodes JMP and Jcc with distances of 8 and 32 bits (Intel SDM, volume 2). Callers try every
- * byte, because a byte that is not a jump hardly ever seems to lead to the function.
- * @code: %JUMP_BYTES_MAX bytes
- */
-static bool
-read_jump(const uint8_t *code, uint64_t pc, Jump *jump)
-{
-    const unsigned skip = code[0] == 0x0f && (code[1] & 0xf0) == 0x80 ? 2 : 1;
-
-    jump->is_short = code[0] == 0xeb || (code[0] & 0xf0) == 0x70;
-    if (jump->is_short) {
-        jump->target = pc + 2 + (uint64_t)(int64_t)(int8_t)code[1];
-        return true;
-    }
-    jump->target =
-        pc + skip + sizeof(uint32_t) + (uint64_t)(int64_t)(int32_t)uprof_read_le32(code + skip);
-    return code[0] == 0xe9 || skip == 2;
-}
-
 /* Does the jump lead into the function that runs? A short jump must lead to its start. */
 static bool
-reaches_function(const Search *search, const Jump *jump)
+reaches_function(const Search *search, const UprofJump *jump)
 {
     return jump->is_short ? jump->target == search->start
                           : jump->target - search->start < search->len;
@@ -86,7 +58,7 @@ read_body(const UprofUnwindContext *context, uint64_t pc, uint8_t *code)
         start != symbol_address)
         return 0;
     len = MIN(len, (uint64_t)BODY_BYTES_MAX);
-    memset(code + len, 0, JUMP_BYTES_MAX);
+    memset(code + len, 0, UPROF_JUMP_BYTES_MAX);
     return uprof_unwind_read_code(context, pc, code, len) ? len : 0;
 }
 
@@ -110,11 +82,13 @@ insert_near(uint64_t *targets, unsigned n, uint64_t target, uint64_t start)
 static bool
 jumps_to_thunk(const UprofUnwindContext *context, const uint8_t *code, size_t len, uint64_t pc)
 {
+    const UprofCallInsns *insns = uprof_call_insns(context);
     unsigned n = 0;
-    Jump jump;
+    UprofJump jump;
 
-    for (size_t at = 0; at < len && n < THUNKS_MAX; at++)
-        if (read_jump(code + at, pc + at, &jump) && !jump.is_short && jump.target - pc >= len) {
+    for (size_t at = 0; at < len && n < THUNKS_MAX; at += insns->insn_align)
+        if (insns->read_jump(code + at, pc + at, &jump) && !jump.is_short &&
+            jump.target - pc >= len) {
             n++;
             if (is_thunk(context, jump.target))
                 return true;
@@ -129,13 +103,14 @@ jumps_to_thunk(const UprofUnwindContext *context, const uint8_t *code, size_t le
 static bool
 search_function(Search *search, unsigned i, const uint8_t *code, size_t len)
 {
+    const UprofCallInsns *insns = uprof_call_insns(search->context);
     const uint64_t pc = search->functions[i];
     uint64_t near[NEAREST];
     unsigned n = 0;
-    Jump jump;
+    UprofJump jump;
 
-    for (size_t at = 0; at < len; at++) {
-        if (!read_jump(code + at, pc + at, &jump) || jump.target - pc < len)
+    for (size_t at = 0; at < len; at += insns->insn_align) {
+        if (!insns->read_jump(code + at, pc + at, &jump) || jump.target - pc < len)
             continue;
         if (reaches_function(search, &jump))
             return true;
@@ -174,7 +149,7 @@ search_jumps(const UprofUnwindContext *context, uint64_t target, uint64_t start,
         .functions = { target },
         .n_functions = 1,
     };
-    uint8_t code[BODY_BYTES_MAX + JUMP_BYTES_MAX];
+    uint8_t code[BODY_BYTES_MAX + UPROF_JUMP_BYTES_MAX];
 
     for (unsigned i = 0; i < search.n_functions; i++) {
         const size_t n = read_body(context, search.functions[i], code);
@@ -197,31 +172,17 @@ has_name(const UprofUnwindContext *context, uint64_t target)
 }
 
 /*
- * Calls to another library, and to exported functions of the own one, go to a stub that jumps by a
- * pointer: [endbr64] [bnd] jmp *distance(%rip) (System V psABI for x86_64, section 5.2).
- * @to: (out): where the stub jumps to now
+ * @to: (out): where the stub at @target jumps to now
  *
- * Returns: false if there is no stub at @target, or its pointer cannot be read
+ * Returns: false if there is no stub, or its pointer cannot be read
  */
 static bool
 follow_stub(const UprofUnwindContext *context, uint64_t target, uint64_t *to)
 {
-    static const uint8_t endbr[] = { 0xf3, 0x0f, 0x1e, 0xfa }, jump[] = { 0xff, 0x25 };
-    uint8_t code[STUB_BYTES_MAX];
-    size_t at = 0;
+    uint64_t pointer;
 
-    if (!uprof_unwind_read_code(context, target, code, sizeof(code)))
-        return false;
-    if (memcmp(code, endbr, sizeof(endbr)) == 0)
-        at = sizeof(endbr);
-    if (code[at] == 0xf2)
-        at++;
-    if (memcmp(code + at, jump, sizeof(jump)) != 0)
-        return false;
-    at += sizeof(jump);
-    const uint64_t pointer =
-        target + at + sizeof(uint32_t) + (uint64_t)(int64_t)(int32_t)uprof_read_le32(code + at);
-    if (!uprof_unwind_read_code(context, pointer, to, sizeof(*to)))
+    if (!uprof_call_insns(context)->find_stub_pointer(context, target, &pointer) ||
+        !uprof_unwind_read_code(context, pointer, to, sizeof(*to)))
         return false;
     *to = GUINT64_FROM_LE(*to);
     return true;
@@ -267,7 +228,7 @@ check_call(const UprofUnwindContext *context, const UprofFrame *frame, const Upr
 {
     const bool is_first = *n_left == STACK_BYTES_MAX;
     uint64_t target;
-    const UprofCall call = uprof_x86_64_call_before(context, frame->pc, &target);
+    const UprofCall call = uprof_call_before(context, frame->pc, &target);
     Reach reach = call == UPROF_CALL_INDIRECT ? REACHED : NOT_REACHED;
 
     if (call == UPROF_CALL_DIRECT)

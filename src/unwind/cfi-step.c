@@ -194,6 +194,19 @@ write_reg(const UprofArch *arch, UprofCursor *cursor, unsigned reg, uint64_t val
         regs->reg[reg] = value;
 }
 
+/* A call has overwritten the register with the return address. */
+static uint64_t
+get_unknown_of_caller(const UprofArch *arch, uint64_t unknown, bool is_return)
+{
+    return arch->lr != 0 && is_return ? unknown | UINT64_C(1) << arch->lr : unknown;
+}
+
+static uint64_t
+get_plain_pc(const Frame *frame, uint64_t pc)
+{
+    return uprof_regs_plain_address(frame->arch, &frame->snapshot->regs, pc);
+}
+
 /* All values depend on the frame's registers: none is written before all are found. */
 static UprofStep
 restore_regs(Frame *frame, UprofCursor *caller)
@@ -220,8 +233,9 @@ restore_regs(Frame *frame, UprofCursor *caller)
     for (unsigned i = 0; i < frame->rule->n_saved; i++)
         if (!(unknown >> saved[i].reg & 1))
             write_reg(arch, caller, saved[i].reg, values[i]);
-    caller->unknown = unknown;
+    caller->regs.pc = get_plain_pc(frame, caller->regs.pc);
     caller->is_return = !(frame->rule->flags & UPROF_CFI_SIGNAL);
+    caller->unknown = get_unknown_of_caller(arch, unknown, caller->is_return);
     /* a handler may have a stack of its own */
     caller->is_switched = !caller->is_return;
     caller->how = UPROF_HOW_CFI;
@@ -265,9 +279,9 @@ restore_quickly(const Frame *frame, UprofCursor *cursor)
         *to = GUINT64_FROM_LE(*to);
         known |= UINT64_C(1) << saved[i].reg;
     }
-    regs->pc = GUINT64_FROM_LE(pc);
+    regs->pc = get_plain_pc(frame, GUINT64_FROM_LE(pc));
     regs->sp = cfa;
-    cursor->unknown &= ~known;
+    cursor->unknown = get_unknown_of_caller(arch, cursor->unknown & ~known, true);
     cursor->is_return = true;
     cursor->how = UPROF_HOW_CFI;
     return true;

@@ -11,7 +11,7 @@
  */
 #pragma once
 
-#include "call-insn-x86_64-priv.h"
+#include "call-insn-priv.h"
 #include "uprof/x86-insn.h"
 
 enum {

@@ -162,7 +162,8 @@ may_run_in_process(const UprofCodeText *text, uint64_t gva, uint64_t gpa)
     UprofRegs regs = *uprof_unwind_tables(text->context);
     UprofMapping mapping;
 
-    if (regs.privilege != 0 || gva >= UPROF_UPPER_HALF || (regs.sys[UPROF_X86_CR3] & USER_TABLES))
+    if (uprof_sym_arch(text->context->sym)->family != UPROF_FAMILY_X86 || regs.privilege != 0 ||
+        gva >= UPROF_UPPER_HALF || (regs.sys[UPROF_X86_CR3] & USER_TABLES))
         return false;
     regs.sys[UPROF_X86_CR3] |= USER_TABLES;
     return uprof_mem_find(text->context->mem, snapshot->vcpu, &regs, gva, &mapping) &&
@@ -354,8 +355,9 @@ uprof_code_text_insn(UprofCodeText *text, uint64_t pc, UprofX86Insn *insn)
 UprofCall
 uprof_code_text_call(UprofCodeText *text, uint64_t pc, uint64_t *target)
 {
+    const UprofCallInsns *insns = uprof_call_insns(text->context);
     uint8_t code[UPROF_CALL_BYTES_MAX];
-    unsigned len = UPROF_CALL_BYTES_MAX;
+    unsigned len = insns->call_bytes_max;
     UprofCallMatch match;
 
     if (pc < len)
@@ -364,7 +366,7 @@ uprof_code_text_call(UprofCodeText *text, uint64_t pc, uint64_t *target)
         len = (unsigned)(pc % PAGE);
     if (len == 0 || !uprof_code_text_read(text, pc - len, code + sizeof(code) - len, len))
         return UPROF_CALL_UNREADABLE;
-    uprof_x86_64_match_call(code + sizeof(code) - len, len, pc, text->regs->word_bytes, &match);
+    insns->match_call(code + sizeof(code) - len, len, pc, text->regs->word_bytes, &match);
     *target = match.target;
     if (match.is_direct && (!match.is_indirect || uprof_code_text_is_code(text, match.target)))
         return UPROF_CALL_DIRECT;

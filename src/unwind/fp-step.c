@@ -27,6 +27,7 @@ read_record(const UprofSnapshot *snapshot, uint64_t fp, unsigned word_bytes, uin
 UprofStep
 uprof_fp_step(const UprofUnwindContext *context, UprofCursor *cursor)
 {
+    const UprofArch *arch = uprof_sym_arch(context->sym);
     const UprofStep root = cursor->how == UPROF_HOW_FP ? UPROF_STEP_BASE : UPROF_STEP_PASS;
     UprofRegs *regs = &cursor->regs;
     const unsigned word_bytes = regs->word_bytes;
@@ -44,11 +45,11 @@ uprof_fp_step(const UprofUnwindContext *context, UprofCursor *cursor)
     if (record[1] == 0)
         return root;
 
-    regs->pc = record[1];
+    regs->pc = uprof_regs_plain_address(arch, &context->snapshot->regs, record[1]);
     regs->sp = regs->fp + 2 * word_bytes;
     regs->fp = record[0];
     /* The function may have saved other registers, but nothing says where. */
-    cursor->unknown = ~(UINT64_C(1) << UPROF_X86_RBP);
+    cursor->unknown = ~(UINT64_C(1) << arch->fp);
     cursor->is_return = true;
     cursor->how = UPROF_HOW_FP;
     return UPROF_STEP_OK;

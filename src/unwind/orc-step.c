@@ -7,7 +7,7 @@
 
 #include <string.h>
 
-#include "call-insn-x86_64-priv.h"
+#include "call-insn-priv.h"
 #include "uprof/linux-arch.h"
 
 enum {
@@ -460,7 +460,7 @@ was_called(const Frame *frame)
     for (unsigned i = 0; i <= FILLERS_MAX; i++)
         if (read_word(frame, frame->cursor->regs.sp + i * WORD, &word) &&
             uprof_sym_is_code(context->sym, word - 1) &&
-            uprof_x86_64_call_before(context, word, &target) == UPROF_CALL_DIRECT &&
+            uprof_call_before(context, word, &target) == UPROF_CALL_DIRECT &&
             target == function.start)
             return true;
     return false;

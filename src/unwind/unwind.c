@@ -4,6 +4,7 @@
 #include "cfi-step-priv.h"
 #include "code-cache-priv.h"
 #include "code-role-priv.h"
+#include "code-step-aarch64-priv.h"
 #include "code-step-x86_64-priv.h"
 #include "fp-step-priv.h"
 #include "orc-step-priv.h"
@@ -11,20 +12,23 @@
 #include <string.h>
 
 #define METHOD(name) (1u << UPROF_UNWIND_##name)
-
-enum { HLT = 0xf4 };
+#define FAMILY(name) (1u << UPROF_FAMILY_##name)
+#define ANY_FAMILY (FAMILY(X86) | FAMILY(ARM))
 
 /* clang-format off */
 
 /* The unwinders, in the order in which they are asked */
 static const struct {
-    unsigned methods; /* bits METHOD() by which the unwinder is asked */
+    unsigned methods;  /* bits METHOD() by which the unwinder is asked */
+    unsigned families; /* bits FAMILY() of the code that it knows */
     UprofStepFunc *step;
 } unwinders[] = {
-    { METHOD(AUTO) | METHOD(CFI), uprof_orc_step },
-    { METHOD(AUTO) | METHOD(CFI), uprof_cfi_step },
-    { METHOD(AUTO) | METHOD(FP),  uprof_code_x86_64_step },
-    { METHOD(FP),                 uprof_fp_step },
+    { METHOD(AUTO) | METHOD(CFI), FAMILY(X86), uprof_orc_step },
+    { METHOD(AUTO) | METHOD(CFI), ANY_FAMILY,  uprof_cfi_step },
+    { METHOD(AUTO) | METHOD(FP),  FAMILY(X86), uprof_code_x86_64_step },
+    { METHOD(AUTO) | METHOD(FP),  FAMILY(ARM), uprof_code_aarch64_step },
+    { METHOD(FP),                 FAMILY(X86), uprof_fp_step },
+    { METHOD(AUTO) | METHOD(FP),  FAMILY(ARM), uprof_fp_step },
 };
 
 static const char *const end_names[UPROF_N_ENDS] = {
@@ -79,8 +83,10 @@ is_plausible_caller(const UprofUnwindContext *context, const UprofCursor *caller
 static UprofStep
 find_caller(const UprofUnwindContext *context, UprofCursor *cursor)
 {
+    const unsigned family = 1u << uprof_sym_arch(context->sym)->family;
+
     for (size_t i = 0; i < G_N_ELEMENTS(unwinders); i++) {
-        if (!(unwinders[i].methods & 1u << context->method))
+        if (!(unwinders[i].methods & 1u << context->method) || !(unwinders[i].families & family))
             continue;
         const UprofStep answer = unwinders[i].step(context, cursor);
         if (answer != UPROF_STEP_PASS)
@@ -147,6 +153,22 @@ is_process_root(const UprofUnwindContext *context, const UprofCursor *cursor)
            uprof_space_is_root(context->space, cursor->regs.sp);
 }
 
+/*
+ * This rule makes endless stacks impossible: a caller's stack pointer is higher. It may be lower
+ * only a few times, where a kernel switches stacks. It may be the same where a call leaves the
+ * return address in a register, which only the innermost or an interrupted function does not have
+ * to save.
+ */
+static bool
+has_risen(const UprofUnwindContext *context, const UprofCursor *cursor, uint64_t sp,
+          bool was_return, unsigned *n_lower)
+{
+    const bool may_be_same = !was_return && uprof_sym_arch(context->sym)->lr != 0;
+
+    return cursor->regs.sp > sp || (cursor->regs.sp == sp && may_be_same) ||
+           (cursor->is_switched && (*n_lower)++ < UPROF_STACK_SWITCHES_MAX);
+}
+
 static UprofEnd
 walk_stack(const UprofUnwindContext *context, UprofStack *stack)
 {
@@ -158,6 +180,7 @@ walk_stack(const UprofUnwindContext *context, UprofStack *stack)
     push_frame(context, stack, &cursor);
     for (;;) {
         const uint64_t sp = cursor.regs.sp;
+        const bool was_return = cursor.is_return;
 
         stack->top_sp = sp;
         cursor.is_switched = false;
@@ -166,11 +189,7 @@ walk_stack(const UprofUnwindContext *context, UprofStack *stack)
         note_kernel_frames(stack, &cursor, answer);
         if (answer != UPROF_STEP_OK)
             return get_end(answer);
-        /*
-         * This rule makes endless stacks impossible: a caller's stack pointer is higher. It may be
-         * lower only a few times, where a kernel switches stacks.
-         */
-        if (cursor.regs.sp <= sp && !(cursor.is_switched && n_lower++ < UPROF_STACK_SWITCHES_MAX))
+        if (!has_risen(context, &cursor, sp, was_return, &n_lower))
             return UPROF_END_RECORD;
         if (!is_plausible_caller(context, &cursor))
             return UPROF_END_CODE;
@@ -198,16 +217,38 @@ uprof_unwind(const UprofUnwindContext *context, UprofStack *stack)
         stack->end = UPROF_END_BASE;
 }
 
+/* Right behind HLT or MWAIT */
+static bool
+is_behind_halt_x86(const UprofUnwindContext *context, uint64_t pc)
+{
+    enum { HLT = 0xf4 };
+    static const uint8_t mwait[] = { 0x0f, 0x01, 0xc9 };
+    uint8_t code[sizeof(mwait)];
+
+    if (!uprof_unwind_read_code(context, pc - sizeof(code), code, sizeof(code)))
+        return uprof_unwind_read_code(context, pc - 1, code, 1) && code[0] == HLT;
+    return code[sizeof(code) - 1] == HLT || memcmp(code, mwait, sizeof(mwait)) == 0;
+}
+
+/* At WFI, or right behind it: QEMU's emulation stops behind the instruction, KVM before it. */
+static bool
+is_at_wait_aarch64(const UprofUnwindContext *context, uint64_t pc)
+{
+    enum { WFI = 0xd503207f };
+    uint8_t code[2 * sizeof(uint32_t)];
+
+    return uprof_unwind_read_code(context, pc - sizeof(uint32_t), code, sizeof(code)) &&
+           (uprof_read_le32(code) == WFI || uprof_read_le32(code + sizeof(uint32_t)) == WFI);
+}
+
 bool
 uprof_unwind_is_idle(const UprofUnwindContext *context)
 {
-    static const uint8_t mwait[] = { 0x0f, 0x01, 0xc9 };
     const UprofRegs *regs = &context->snapshot->regs;
-    uint8_t code[sizeof(mwait)];
 
     if (regs->privilege != 0)
         return false;
-    if (!uprof_unwind_read_code(context, regs->pc - sizeof(code), code, sizeof(code)))
-        return uprof_unwind_read_code(context, regs->pc - 1, code, 1) && code[0] == HLT;
-    return code[sizeof(code) - 1] == HLT || memcmp(code, mwait, sizeof(mwait)) == 0;
+    return uprof_sym_arch(context->sym)->family == UPROF_FAMILY_ARM
+               ? is_at_wait_aarch64(context, regs->pc)
+               : is_behind_halt_x86(context, regs->pc);
 }

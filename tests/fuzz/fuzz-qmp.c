@@ -38,6 +38,20 @@ parse_cpus(UprofSlice reply)
     }
 }
 
+static void
+parse_translation(UprofSlice reply)
+{
+    bool is_mapped = false;
+    uint64_t gpa = 0;
+    g_autoptr(GError) error = NULL;
+
+    const bool ok = uprof_qmp_parse_translation(reply, &is_mapped, &gpa, &error);
+
+    check_answer(ok, error);
+    g_assert(is_mapped || gpa == 0);
+    g_assert(ok || !is_mapped);
+}
+
 void
 fuzz_input(const uint8_t *data, size_t size)
 {
@@ -45,4 +59,5 @@ fuzz_input(const uint8_t *data, size_t size)
 
     parse_status(reply);
     parse_cpus(reply);
+    parse_translation(reply);
 }

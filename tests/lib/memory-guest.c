@@ -61,6 +61,7 @@ memory_open(const UprofTarget *target, GError **error)
     guest->base.grain = next_plan.grain;
     guest->base.slow_reads = next_plan.slow_reads;
     guest->base.paused = next_plan.paused;
+    guest->base.needs_roots = next_plan.needs_roots;
     guest->base.arch = uprof_arch_find(next_plan.arch ? next_plan.arch : "x86_64");
     guest->ram_len = next_plan.ram_len;
     guest->ram = g_malloc0(MAX(guest->ram_len, 1));
@@ -263,6 +264,15 @@ memory_rescue(UprofGuest *base, bool asked, GError **error)
     return true;
 }
 
+static bool
+memory_ask_translation(UprofGuest *base, unsigned vcpu, uint64_t gva, uint64_t *gpa)
+{
+    MemoryGuest *guest = as_memory(base);
+
+    g_assert_cmpint(g_atomic_int_get(&guest->tally->is_held), ==, 0);
+    return guest->translation && guest->translation(guest, vcpu, gva, gpa);
+}
+
 const UprofGuestOps memory_guest_ops = {
     .name = "memory",
     .open = memory_open,
@@ -272,6 +282,7 @@ const UprofGuestOps memory_guest_ops = {
     .release = memory_release,
     .read_regs = memory_read_regs,
     .read = memory_read,
+    .ask_translation = memory_ask_translation,
     .begin_read = memory_begin_read,
     .end_read = memory_end_read,
     .poll = memory_poll,

@@ -66,7 +66,12 @@ struct _MemoryGuest {
     MemoryTally *tally;                 /* borrowed; in shared memory */
     /* (nullable): called before call number @n of a kind is answered */
     void (*hook)(MemoryGuest *guest, MemoryCall call, gint n);
-    void *hook_data;  /* for @hook */
+    void *hook_data; /* for @hook */
+    /*
+     * (nullable): the hypervisor's translation of an address. Returns: false if it is not mapped. A
+     * guest whose registers have no roots needs it.
+     */
+    bool (*translation)(MemoryGuest *guest, unsigned vcpu, uint64_t gva, uint64_t *gpa);
     UprofSpan *begun; /* (nullable): borrowed: of a read that has begun */
     unsigned n_begun; /* spans of it */
 };
@@ -78,6 +83,7 @@ typedef struct {
     size_t ram_len; /* bytes */
     bool slow_reads;
     bool paused;
+    bool needs_roots;
     const char *arch;    /* borrowed */
     UprofMarker *marker; /* borrowed */
     MemoryRule rescue;   /* answer of rescues: OK is true, all other answers are false */

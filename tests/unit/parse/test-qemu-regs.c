@@ -115,6 +115,46 @@ static const char reset_state[] =
     "FPR0=0000000000000000 0000 FPR1=0000000000000000 0000\r\n";
 /* clang-format on */
 
+/* QEMU 7.2 of a guest with `-cpu max` */
+/* clang-format off */
+static const char arm_64[] =
+    " PC=0000000040201b58 X00=fa7333c4343afb8a X01=000000000001f081\r\n"
+    "X02=0000000009000018 X03=0000000000000000 X04=0000000009000000\r\n"
+    "X05=0000000000000073 X06=0000000040001b28 X07=0000000001000000\r\n"
+    "X08=0000000009000000 X09=0000000000000000 X10=0000000003000000\r\n"
+    "X11=0000000000001ba8 X12=0000000040203000 X13=0000000000000000\r\n"
+    "X14=0000000000000000 X15=0000000000000000 X16=0000000000000000\r\n"
+    "X17=0000000000000000 X18=0000000000000000 X19=0000000040209000\r\n"
+    "X20=0000000040204000 X21=0000000000000000 X22=0000000000000000\r\n"
+    "X23=0000000000000000 X24=0000000000000000 X25=0000000000000000\r\n"
+    "X26=0000000000000000 X27=0000000000000000 X28=0000000000000000\r\n"
+    "X29=ffffffffc0009fa0 X30=0068498040201c7c  SP=ffffffffc0009f80\r\n"
+    "PSTATE=000003c5 ---- EL1h  SVCR=00000000 --  BTYPE=0    FPU disabled\r\n";
+
+/* The same of a processor that was never turned on, with `-cpu cortex-a57` */
+static const char arm_off[] =
+    " PC=0000000040200000 X00=0000000000000000 X01=0000000000000000\r\n"
+    "X02=0000000000000000 X03=0000000000000000 X04=0000000000000000\r\n"
+    "X05=0000000000000000 X06=0000000000000000 X07=0000000000000000\r\n"
+    "X08=0000000000000000 X09=0000000000000000 X10=0000000000000000\r\n"
+    "X11=0000000000000000 X12=0000000000000000 X13=0000000000000000\r\n"
+    "X14=0000000000000000 X15=0000000000000000 X16=0000000000000000\r\n"
+    "X17=0000000000000000 X18=0000000000000000 X19=0000000000000000\r\n"
+    "X20=0000000000000000 X21=0000000000000000 X22=0000000000000000\r\n"
+    "X23=0000000000000000 X24=0000000000000000 X25=0000000000000000\r\n"
+    "X26=0000000000000000 X27=0000000000000000 X28=0000000000000000\r\n"
+    "X29=0000000000000000 X30=0000000000000000  SP=0000000000000000\r\n"
+    "PSTATE=400003c5 -Z-- EL1h    FPU disabled\r\n";
+
+/* A process of 32-bit code (QEMU, target/arm/cpu.c) */
+static const char arm_32[] =
+    "R00=00000000 R01=00000001 R02=00000002 R03=00000003\r\n"
+    "R04=00000000 R05=00000000 R06=00000000 R07=00000000\r\n"
+    "R08=00000000 R09=00000000 R10=00000000 R11=00000000\r\n"
+    "R12=00000000 R13=fffef7a0 R14=00010400 R15=00010428\r\n"
+    "PSR=60000010 -ZC- A S usr32\r\n";
+/* clang-format on */
+
 static UprofSlice
 slice_of(const char *text)
 {
@@ -145,6 +185,14 @@ static const struct {
     { "reset", reset_state, "i686", .rax = 0, .regs = {
         .pc = 0xfffffff0, .sp = 0, .fp = 0, .flags = 0x2, .word_bytes = 2,
         .halted = true, .sys = { 0x60000010, 0, 0, 0, 0 } } },
+    { "aarch64", arm_64, "aarch64", .rax = UINT64_C(0xfa7333c4343afb8a), .regs = {
+        .pc = 0x40201b58, .sp = UINT64_C(0xffffffffc0009f80), .fp = UINT64_C(0xffffffffc0009fa0),
+        .flags = 0x3c5, .word_bytes = 8 } },
+    { "aarch64-off", arm_off, "aarch64", .rax = 0, .regs = {
+        .pc = 0x40200000, .flags = 0x400003c5, .word_bytes = 8, .halted = true } },
+    { "aarch64-32-bit", arm_32, "aarch64", .rax = 0, .regs = {
+        .pc = 0x10428, .sp = 0xfffef7a0, .flags = 0x60000010, .word_bytes = 8, .privilege = 3,
+        .smm = true } },
 };
 /* clang-format on */
 
@@ -211,6 +259,24 @@ static const struct {
 };
 /* clang-format on */
 
+/* clang-format off */
+static const struct {
+    const char *name;
+    const char *from, *to;
+    const char *error; /* NULL: must parse */
+} arm_cases[] = {
+    { "hypervisor",  "PSTATE=000003c5", "PSTATE=000003c9", NULL },
+    { "more-flags",  "FPU disabled", "FPU disabled GCS=zz", NULL },
+    { "no-pc",       " PC=", " QC=", "*: no 'R13' up to here" },
+    { "no-sp",       " SP=", " SQ=", "*: no 'SP' up to here" },
+    { "no-x17",      "X17=", "Y17=", "*: no 'X17' up to here" },
+    { "no-pstate",   "PSTATE", "PSTATS", "*: no 'PSTATE' up to here" },
+    { "long-pstate", "PSTATE=0", "PSTATE=10", "*: bad value of 'PSTATE'" },
+    { "long-x00",    "X00=f", "X00=1f", "*line 1: bad value of 'X00'" },
+    { "no-value",    "X30=0068498040201c7c  SP=ffffffffc0009f80", "X30=", "*line 11: bad value of 'X30'" },
+};
+/* clang-format on */
+
 static char *
 replace(const char *text, const char *from, const char *to)
 {
@@ -245,6 +311,29 @@ test_case(gconstpointer data)
     g_assert_error(error, UPROF_ERROR, UPROF_ERROR_BAD_DATA);
     g_assert_true(g_pattern_match_simple(cases[i].error, error->message));
     g_assert_cmpmem(&regs, sizeof(regs), &untouched, sizeof(untouched));
+}
+
+static void
+test_arm_case(gconstpointer data)
+{
+    const size_t i = GPOINTER_TO_SIZE(data);
+    g_autofree char *text = replace(arm_64, arm_cases[i].from, arm_cases[i].to);
+    UprofRegs regs = { .pc = 42 };
+    g_autoptr(GError) error = NULL;
+
+    const bool ok =
+        uprof_qemu_regs_parse(slice_of(text), uprof_arch_find("aarch64"), &regs, &error);
+
+    if (!arm_cases[i].error) {
+        g_assert_no_error(error);
+        g_assert_true(ok);
+        g_assert_cmphex(regs.pc, ==, 0x40201b58);
+        return;
+    }
+    g_assert_false(ok);
+    g_assert_error(error, UPROF_ERROR, UPROF_ERROR_BAD_DATA);
+    g_assert_true(g_pattern_match_simple(arm_cases[i].error, error->message));
+    g_assert_cmpuint(regs.pc, ==, 42);
 }
 
 static void
@@ -354,6 +443,10 @@ main(int argc, char **argv)
     for (size_t i = 0; i < G_N_ELEMENTS(cases); i++) {
         g_autofree char *path = g_strdup_printf("/qemu-regs/case/%s", cases[i].name);
         g_test_add_data_func(path, GSIZE_TO_POINTER(i), test_case);
+    }
+    for (size_t i = 0; i < G_N_ELEMENTS(arm_cases); i++) {
+        g_autofree char *path = g_strdup_printf("/qemu-regs/aarch64/%s", arm_cases[i].name);
+        g_test_add_data_func(path, GSIZE_TO_POINTER(i), test_arm_case);
     }
     for (size_t i = 0; i < G_N_ELEMENTS(blocks); i++) {
         g_autofree char *path = g_strdup_printf("/qemu-regs/find/%s", blocks[i].name);

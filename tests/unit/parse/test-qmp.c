@@ -188,6 +188,46 @@ test_cpus(gconstpointer data)
     g_assert_null(cpus);
 }
 
+/* clang-format off */
+static const struct {
+    const char *name;
+    const char *reply;
+    bool is_mapped;
+    uint64_t gpa;
+    const char *error; /* NULL: none */
+} translations[] = {
+    { "mapped",     "{\"return\":\"gpa: 0x42001ff0\\r\\n\",\"id\":\"libvirt-11\"}", true, 0x42001ff0, NULL },
+    { "highest",    "{\"return\":\"gpa: 0xffffffffffffffff\"}", true, UINT64_MAX, NULL },
+    { "unmapped",   "{\"return\":\"Unmapped\\r\\n\"}", false, 0, NULL },
+    { "no-cpu",     "{\"return\":\"No cpu\\r\\n\"}", false, 0, "*no translation" },
+    { "empty",      "{\"return\":\"\"}", false, 0, "*no translation" },
+    { "no-number",  "{\"return\":\"gpa: \"}", false, 0, "*no translation" },
+    { "no-prefix",  "{\"return\":\"gpa: 42\"}", false, 0, "*no translation" },
+    { "too-long",   "{\"return\":\"gpa: 0x10000000000000000\"}", false, 0, "*no translation" },
+    { "not-text",   "{\"return\":{}}", false, 0, "*no 'return'*" },
+};
+/* clang-format on */
+
+static void
+test_translation(gconstpointer data)
+{
+    const size_t i = GPOINTER_TO_SIZE(data);
+    bool is_mapped = false;
+    uint64_t gpa = 0;
+    g_autoptr(GError) error = NULL;
+
+    const bool ok =
+        uprof_qmp_parse_translation(slice_of(translations[i].reply), &is_mapped, &gpa, &error);
+
+    g_assert_true(ok == !translations[i].error);
+    g_assert_true(is_mapped == translations[i].is_mapped);
+    g_assert_cmphex(gpa, ==, translations[i].gpa);
+    if (ok)
+        return;
+    g_assert_error(error, UPROF_ERROR, UPROF_ERROR_BAD_DATA);
+    g_assert_true(g_pattern_match_simple(translations[i].error, error->message));
+}
+
 static bool
 parse_many(unsigned n, GError **error)
 {
@@ -243,6 +283,10 @@ main(int argc, char **argv)
     for (size_t i = 0; i < G_N_ELEMENTS(cpu_cases); i++) {
         g_autofree char *path = g_strdup_printf("/qmp/cpus/%s", cpu_cases[i].name);
         g_test_add_data_func(path, GSIZE_TO_POINTER(i), test_cpus);
+    }
+    for (size_t i = 0; i < G_N_ELEMENTS(translations); i++) {
+        g_autofree char *path = g_strdup_printf("/qmp/translation/%s", translations[i].name);
+        g_test_add_data_func(path, GSIZE_TO_POINTER(i), test_translation);
     }
     g_test_add_func("/qmp/too-many-cpus", test_too_many_cpus);
     g_test_add_func("/qmp/too-long", test_too_long);

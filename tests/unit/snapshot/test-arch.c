@@ -40,6 +40,11 @@ static const struct {
     { "i686",   UPROF_X86_RBP,     "EBP" },
     { "i686",   UPROF_X86_RIP,     "EIP" },
     { "i686",   UPROF_X86_R8,      NULL  },
+    { "aarch64", UPROF_ARM_X0,     "X00" },
+    { "aarch64", UPROF_ARM_FP,     "X29" },
+    { "aarch64", UPROF_ARM_LR,     "X30" },
+    { "aarch64", UPROF_ARM_SP,     "SP"  },
+    { "aarch64", UPROF_ARM_PC,     "PC"  },
 };
 /* clang-format on */
 
@@ -70,6 +75,11 @@ static const struct {
     { "i686",   8,  UPROF_X86_RIP },
     { "i686",   9,  -1 },
     { "i686",   UINT64_C(1) << 32, -1 },
+    { "aarch64", 0,  UPROF_ARM_X0 },
+    { "aarch64", 29, UPROF_ARM_FP },
+    { "aarch64", 31, UPROF_ARM_SP },
+    { "aarch64", 32, UPROF_ARM_PC },
+    { "aarch64", 34, -1 }, /* RA_SIGN_STATE */
 };
 /* clang-format on */
 

@@ -1,0 +1,19 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include "paging-priv.h"
+
+static const UprofPaging *const rows[UPROF_N_FAMILIES] = {
+    [UPROF_FAMILY_X86] = &uprof_paging_x86,
+    [UPROF_FAMILY_ARM] = &uprof_paging_aarch64,
+};
+
+const UprofPaging *
+uprof_paging_find(const UprofArch *arch)
+{
+    return rows[arch->family];
+}
+
+const char *
+uprof_paging_name(const UprofArch *arch, const UprofRegs *regs)
+{
+    return uprof_paging_find(arch)->name(regs);
+}

@@ -1,0 +1,306 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/*
+ * Instructions: Arm ARM, C4.1 ("A64 instruction set encoding").
+ */
+#include "code-step-aarch64-priv.h"
+
+#include <string.h>
+
+enum {
+    INSN_BYTES = 4,
+    BODY_BYTES_MAX = 16 * 1024, /* of a function, from its start to the frame's address */
+    PIECE_BYTES = 1024,
+    WORD = 8,
+    FP = UPROF_ARM_FP,
+    LR = UPROF_ARM_LR,
+    SP = UPROF_ARM_SP,
+};
+
+/* Where a register is. Offsets count from the stack pointer at the start of the function. */
+typedef struct {
+    bool is_saved;
+    int64_t offset;
+} Slot;
+
+/* The frame of a function, at one of its instructions. */
+typedef struct {
+    bool knows_sp, knows_fp; /* the next two are right */
+    int64_t sp, fp;          /* offsets of the registers' values */
+    Slot slots[UPROF_ARM_LR + 1];
+} State;
+
+/* The reading of a function. */
+typedef struct {
+    State now;
+    State body;      /* with the complete frame, before a path takes it down */
+    bool is_leaving; /* the path takes the frame down */
+} Reading;
+
+static int64_t
+get_signed(uint32_t insn, unsigned low, unsigned n)
+{
+    return (int32_t)(insn << (32 - low - n)) >> (32 - n);
+}
+
+static void
+begin_leaving(Reading *reading)
+{
+    if (!reading->is_leaving)
+        reading->body = reading->now;
+    reading->is_leaving = true;
+}
+
+static void
+save_reg(State *state, unsigned reg, int64_t offset)
+{
+    /* A second copy may be of another value. */
+    if (reg <= LR && !state->slots[reg].is_saved)
+        state->slots[reg] = (Slot){ .is_saved = true, .offset = offset };
+}
+
+static void
+restore_reg(Reading *reading, unsigned reg)
+{
+    if (reg > LR || !reading->now.slots[reg].is_saved)
+        return;
+    begin_leaving(reading);
+    reading->now.slots[reg].is_saved = false;
+    if (reg == FP)
+        reading->now.knows_fp = false;
+}
+
+/* @at: (out): offset of the address in base register @base. Returns: false if it is not known */
+static bool
+find_base(const State *state, unsigned base, int64_t *at)
+{
+    *at = base == SP ? state->sp : state->fp;
+    return (base == SP && state->knows_sp) || (base == FP && state->knows_fp);
+}
+
+static void
+move_base(Reading *reading, unsigned base, int64_t by)
+{
+    if (base == SP) {
+        if (by > 0)
+            begin_leaving(reading);
+        reading->now.sp += by;
+    } else if (base == FP) {
+        reading->now.fp += by;
+    }
+}
+
+/*
+ * LDP, STP, LDR, STR of 64-bit registers. @mode: 1: moves the base register after the access, 2:
+ * moves no register, 3: moves it before
+ */
+static void
+read_access(Reading *reading, unsigned mode, bool is_load, unsigned base, int64_t offset,
+            const unsigned *regs, unsigned n)
+{
+    int64_t at;
+
+    if (mode == 3)
+        move_base(reading, base, offset);
+    const bool is_known = find_base(&reading->now, base, &at);
+    for (unsigned i = 0; i < n; i++)
+        if (is_load)
+            restore_reg(reading, regs[i]);
+        else if (is_known)
+            save_reg(&reading->now, regs[i], at + (mode == 2 ? offset : 0) + (int64_t)i * WORD);
+    if (mode == 1)
+        move_base(reading, base, offset);
+}
+
+/* Pairs of registers of any kind may move the stack pointer. Only 64-bit ones hold addresses. */
+static bool
+read_pair(Reading *reading, uint32_t insn)
+{
+    const unsigned size = insn >> 30, mode = insn >> 23 & 3;
+    const bool is_vector = insn >> 26 & 1;
+    const unsigned regs[] = { insn & 31, insn >> 10 & 31 };
+    const int64_t unit = is_vector ? INT64_C(4) << size : size == 2 ? 8 : 4;
+
+    if ((insn & 0x3a000000) != 0x28000000 || size == 3)
+        return false;
+    /* mode 0: without allocation in a cache */
+    read_access(reading, mode == 0 ? 2 : mode, insn >> 22 & 1, insn >> 5 & 31,
+                get_signed(insn, 15, 7) * unit, regs, !is_vector && size == 2 ? 2 : 0);
+    return true;
+}
+
+static bool
+read_single(Reading *reading, uint32_t insn)
+{
+    const unsigned reg = insn & 31, base = insn >> 5 & 31, mode = insn >> 10 & 3;
+    const bool is_load = insn >> 22 & 1;
+
+    if ((insn & 0xff800000) == 0xf9000000) { /* 64 bits; the offset has no sign */
+        read_access(reading, 2, is_load, base, (int64_t)(insn >> 10 & 0xfff) * WORD, &reg, 1);
+        return true;
+    }
+    if ((insn & 0x3b200000) != 0x38000000 || mode == 2)
+        return false;
+    /* mode 0: does not move the base register */
+    read_access(reading, mode == 0 ? 2 : mode, is_load, base, get_signed(insn, 12, 9), &reg,
+                (insn & 0xffa00000) == 0xf8000000 ? 1 : 0);
+    return true;
+}
+
+/* ADD and SUB of a constant; MOV to and from the stack pointer is ADD of 0 */
+static bool
+read_add(Reading *reading, uint32_t insn)
+{
+    const unsigned to = insn & 31, from = insn >> 5 & 31;
+    const bool is_sub = insn >> 30 & 1;
+    int64_t number = insn >> 10 & 0xfff, at;
+
+    if ((insn & 0xbf800000) != 0x91000000)
+        return false;
+    if (insn >> 22 & 1)
+        number <<= 12;
+    if (is_sub)
+        number = -number;
+    if (to == SP && from == SP) {
+        move_base(reading, SP, number);
+    } else if (to == SP) {
+        const bool is_known = find_base(&reading->now, from, &at);
+        begin_leaving(reading);
+        reading->now.knows_sp = is_known;
+        reading->now.sp = at + number;
+    } else if (to == FP) {
+        reading->now.knows_fp = find_base(&reading->now, from, &at);
+        reading->now.fp = at + number;
+    }
+    return true;
+}
+
+/* ADD and SUB of a register: the stack pointer has any value then, such as behind alloca() */
+static bool
+read_add_register(Reading *reading, uint32_t insn)
+{
+    if ((insn & 0xbfe00000) != 0x8b200000)
+        return false;
+    if ((insn & 31) == SP)
+        reading->now.knows_sp = false;
+    if ((insn & 31) == FP)
+        reading->now.knows_fp = false;
+    return true;
+}
+
+/* Does the path end at the branch? */
+static bool
+ends_path(uint32_t insn)
+{
+    return (insn & 0xfc000000) == 0x14000000 || /* B */
+           (insn & 0xfffffc1f) == 0xd65f0000 || /* RET */
+           (insn & 0xfffffbff) == 0xd65f0bff || /* RETAA, RETAB */
+           (insn & 0xfffffc1f) == 0xd61f0000 || /* BR */
+           (insn & 0xfefff800) == 0xd61f0800 || /* BRAA and its kin */
+           insn == 0xd69f03e0;                  /* ERET */
+}
+
+static void
+read_insn(Reading *reading, uint32_t insn)
+{
+    if (read_pair(reading, insn) || read_single(reading, insn) || read_add(reading, insn) ||
+        read_add_register(reading, insn) || !ends_path(insn))
+        return;
+    if (reading->is_leaving)
+        reading->now = reading->body;
+    reading->is_leaving = false;
+}
+
+/* Returns: false if the code cannot be read, or is too long */
+static bool
+read_function(const UprofUnwindContext *context, uint64_t start, uint64_t end, State *state)
+{
+    Reading reading = { .now = { .knows_sp = true } };
+    uint8_t code[PIECE_BYTES];
+
+    if (end - start > BODY_BYTES_MAX || start % INSN_BYTES != 0)
+        return false;
+    for (uint64_t at = start; at < end; at += sizeof(code)) {
+        const size_t len = (size_t)MIN(end - at, sizeof(code)) / INSN_BYTES * INSN_BYTES;
+        if (!uprof_unwind_read_code(context, at, code, len))
+            return false;
+        for (size_t i = 0; i < len; i += INSN_BYTES)
+            read_insn(&reading, uprof_read_le32(code + i));
+    }
+    *state = reading.now;
+    return true;
+}
+
+/* @base: (out): the stack pointer at the start of the function */
+static bool
+find_start_sp(const State *state, const UprofCursor *cursor, uint64_t *base)
+{
+    const bool knows_fp = state->knows_fp && !(cursor->unknown >> FP & 1);
+
+    if (state->knows_sp)
+        *base = cursor->regs.sp - (uint64_t)state->sp;
+    else if (knows_fp)
+        *base = cursor->regs.fp - (uint64_t)state->fp;
+    else
+        return false;
+    return *base >= cursor->regs.sp && *base - cursor->regs.sp <= UPROF_FRAME_BYTES_MAX;
+}
+
+/* Returns: false if the value of @reg in the caller is not known */
+static bool
+find_reg(const UprofUnwindContext *context, const State *state, const UprofCursor *cursor,
+         uint64_t base, unsigned reg, uint64_t *value)
+{
+    if (state->slots[reg].is_saved)
+        return uprof_unwind_read_word(context, &cursor->regs,
+                                      base + (uint64_t)state->slots[reg].offset, value);
+    *value = reg == FP ? cursor->regs.fp : cursor->regs.reg[reg];
+    return !(cursor->unknown >> reg & 1);
+}
+
+/*
+ * A function that has called another one without saving its own return address cannot return. The
+ * frame pointer of the first function is 0.
+ */
+static bool
+is_root(const State *state, const UprofCursor *cursor)
+{
+    return cursor->is_return && !state->slots[LR].is_saved && !(cursor->unknown >> FP & 1) &&
+           cursor->regs.fp == 0;
+}
+
+UprofStep
+uprof_code_aarch64_step(const UprofUnwindContext *context, UprofCursor *cursor)
+{
+    enum { FIRST_KEPT = 19 }; /* registers that a function must restore: x19 to x29 */
+    const UprofArch *arch = uprof_sym_arch(context->sym);
+    UprofFunction function;
+    State state;
+    uint64_t base, pc, values[FP + 1], unknown = UINT64_MAX;
+
+    if (!uprof_unwind_function(context, cursor, &function) ||
+        !read_function(context, function.start, cursor->regs.pc, &state))
+        return UPROF_STEP_PASS;
+    if (is_root(&state, cursor))
+        return UPROF_STEP_BASE;
+    if (!find_start_sp(&state, cursor, &base))
+        return UPROF_STEP_PASS;
+    if (!find_reg(context, &state, cursor, base, LR, &pc))
+        return state.slots[LR].is_saved ? UPROF_STEP_CUT : UPROF_STEP_PASS;
+    pc = uprof_regs_plain_address(arch, &context->snapshot->regs, pc);
+    if (pc == 0)
+        return UPROF_STEP_BASE;
+    for (unsigned reg = FIRST_KEPT; reg <= FP; reg++)
+        if (find_reg(context, &state, cursor, base, reg, &values[reg]))
+            unknown &= ~(UINT64_C(1) << reg);
+    for (unsigned reg = FIRST_KEPT; reg < FP; reg++)
+        if (!(unknown >> reg & 1))
+            cursor->regs.reg[reg] = values[reg];
+    if (!(unknown >> FP & 1))
+        cursor->regs.fp = values[FP];
+    cursor->how = state.slots[LR].is_saved ? UPROF_HOW_FP : UPROF_HOW_CODE;
+    cursor->regs.pc = pc;
+    cursor->regs.sp = base;
+    cursor->unknown = unknown;
+    cursor->is_return = true;
+    return UPROF_STEP_OK;
+}
