@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
  * Test guests of virt-uprof: the command line, and the workloads that all guests
- * have. Code for the machine is in pc.c or pv.c.
+ * have. Code for the machine is in pc.c, pv.c or virt.c.
  */
 #include "guest.h"
 
@@ -26,11 +26,13 @@ static const struct workload workloads[] = {
     { "stop", main_loop, power_off },
     { "reboot", main_loop, reset },
     { "phases", phases_loop, change_phase },
+#if defined(__aarch64__) || (defined(__x86_64__) && !defined(XEN_PV))
+    { "smp", vcpu0_loop, NULL },
+#endif
 #ifdef __x86_64__
     { "idle", idle_loop, NULL },
     { "ticks", ticks_loop, NULL },
 #ifndef XEN_PV
-    { "smp", vcpu0_loop, NULL },
     { "halfidle", halfidle_loop, NULL },
     { "hostile", hostile_loop, NULL },
 #endif
@@ -107,7 +109,11 @@ work(unsigned long iterations)
     unsigned long sum = iterations;
 
     while (iterations-- > 0)
+#ifdef __aarch64__
+        __asm__ volatile("add %0, %0, %0, lsl #2" : "+r"(sum));
+#else
         __asm__ volatile("lea 1(%0, %0, 4), %0" : "+r"(sum));
+#endif
 }
 #else
 /* This variant has a frame, because sum is on the stack */

@@ -2,7 +2,8 @@
 /*
  * Test guests of virt-uprof: declarations for all source files.
  *
- * PAGING_LEVELS (2: 32-bit, 3: PAE, 4: 64-bit, 5: LA57) selects the guest.
+ * PAGING_LEVELS (2: 32-bit, 3: PAE, 4: 64-bit, 5: LA57) selects the x86 guest, PAGE_SHIFT and
+ * ADDRESS_BITS select the aarch64 guest.
  */
 #ifndef VIRT_UPROF_GUEST_H
 #define VIRT_UPROF_GUEST_H
@@ -22,8 +23,12 @@
 #define NOINLINE __attribute__((noinline))
 #endif
 
+#ifdef __aarch64__
+#define PAGE_SIZE (1UL << PAGE_SHIFT)
+#else
 #define PAGE_SIZE 4096UL
-#define STACK_PAGES 16 /* 64 KiB */
+#endif
+#define STACK_PAGES (0x10000 / PAGE_SIZE)
 
 #define LAPIC_BASE 0xfee00000UL
 #define HPET_BASE 0xfed00000UL
@@ -83,14 +88,15 @@ void deep_loop(void);
 void recursion_loop(void);
 void phases_loop(void);
 void change_phase(void);
+void vcpu0_loop(void);
 #ifdef __x86_64__
 void idle_loop(void);
 void halfidle_loop(void);
 void ticks_loop(void);
-void vcpu0_loop(void);
 void hostile_loop(void);
 #endif
 
+#ifndef __aarch64__
 static inline void
 outb(uint16_t port, uint8_t value)
 {
@@ -117,5 +123,6 @@ lapic_write(unsigned int reg, uint32_t value)
 {
     *(volatile uint32_t *)(uintptr_t)(LAPIC_BASE + reg) = value;
 }
+#endif
 
 #endif

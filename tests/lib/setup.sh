@@ -26,7 +26,9 @@ build_packages=(
     libvirt-dev libglib2.0-dev libjson-glib-dev libxml2-dev libpopt-dev libelf-dev libdw-dev zlib1g-dev liblzma-dev
     libiberty-dev libseccomp-dev libzydis-dev libdebuginfod-dev libcurl4-openssl-dev
 )
-live_packages=(libvirt-daemon-system libvirt-clients qemu-system-x86 util-linux mount procps python3 gdb debuginfod)
+# The packages for aarch64 build its guests, run them, and show their stacks.
+live_packages=(libvirt-daemon-system libvirt-clients qemu-system-x86 util-linux mount procps python3 gdb debuginfod
+    gcc-aarch64-linux-gnu qemu-system-arm gdb-multiarch)
 # The first package builds the module for Xen. The others make the images of both labs.
 xen_packages=(libxen-dev libc6-dev)
 lab_packages_here=(mmdebstrap e2fsprogs gzip util-linux qemu-system-x86)
@@ -47,6 +49,7 @@ check_packages=(
 command -v npm >/dev/null || check_packages+=(npm)
 # Tests are skipped without these tools.
 check_tools=(
+    aarch64-linux-gnu-gcc qemu-system-aarch64 gdb-multiarch
     clang ld.lld clang-format git mandoc xmllint localedef chromium chromedriver protoc npm perl zsh fish systemd-analyze curl dh lintian ccache
     /usr/include/guestfs.h
     /usr/share/bash-completion/bash_completion
@@ -475,12 +478,19 @@ guest_nvme_options=${guest_nvme_options:-} # of QEMU's -drive, behind a comma
 # yes: new guests have a device by which they can tell that they have crashed; their memory stays then.
 guest_panics=${guest_panics:-}
 
+# The architecture of new guests: x86_64 or aarch64, which needs a CPU.
+guest_arch=x86_64
+
 # guest_xml NAME UUID TYPE FOLDER CMDLINE VCPUS CPU MEM_MIB [INITRD]: prints the smallest domain that
 # libvirt allows. VCPUS and MEM_MIB are numbers, or N/MAX if more can be plugged. A domain with an
 # INITRD has a second serial line, on which it gets commands.
 guest_xml()
 {
-    local mib=${8%/*} slots='' numa=''
+    local mib=${8%/*} slots='' numa='' board=pc features='<acpi/><apic/>'
+    if [ "$guest_arch" = aarch64 ]; then
+        board=virt
+        features=''
+    fi
     # libvirt plugs memory only into a domain with a NUMA node
     if [[ $8 = */* ]]; then
         slots="<maxMemory slots='4' unit='MiB'>${8#*/}</maxMemory>"
@@ -495,12 +505,12 @@ guest_xml()
   <memory unit='MiB'>$mib</memory>
   <vcpu current='${6%/*}'>${6#*/}</vcpu>
   <os>
-    <type arch='x86_64' machine='pc'>hvm</type>
+    <type arch='$guest_arch' machine='$board'>hvm</type>
     <kernel>$(xml_escape "$4/kernel")</kernel>
     ${9:+<initrd>$(xml_escape "$9")</initrd>}
     <cmdline>$(xml_escape "$5")</cmdline>
   </os>
-  <features><acpi/><apic/></features>
+  ${features:+<features>$features</features>}
   ${guest_panics:+<on_crash>preserve</on_crash>}
   ${7:+$(cpu_xml "$7")}$numa
   <devices>
