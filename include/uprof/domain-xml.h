@@ -26,6 +26,7 @@ typedef struct {
     unsigned vcpus;         /* plugged vCPUs, at least 1 */
     unsigned vcpus_max;     /* plugged vCPUs and those that can be plugged */
     bool shared_memory;     /* memoryBacking has access mode 'shared': other processes can map it */
+    bool has_panic;         /* a device by which the guest tells that it has crashed */
     GPtrArray *disks;       /* of UprofDomainDisk, in the order of the XML, up to 64; owned */
     UprofMetadata metadata; /* owned */
 } UprofDomainXml;

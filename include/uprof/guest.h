@@ -91,6 +91,8 @@ typedef struct {
     unsigned n_vcpus;
     /* the guest runs on KVM, not on QEMU's emulation */
     bool kvm;
+    /* the guest has a device by which it can stop itself when it crashes */
+    bool may_panic;
     /* read without stopping the guest */
     bool no_pause;
     /* the stacks of halted vCPUs are wanted: a halted vCPU is held once after it has run */

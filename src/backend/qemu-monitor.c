@@ -228,6 +228,29 @@ undo_suspend(UprofGuest *guest)
     return true;
 }
 
+/*
+ * A suspend and a resume of a guest that has crashed would let it run again. libvirt allows both.
+ * So the state of a guest that may crash is asked right before the suspend, and once more before
+ * the resume.
+ */
+static bool
+has_panicked(UprofQemu *qemu, virDomainPtr vir)
+{
+    int state = 0;
+
+    return qemu->may_panic && uprof_libvirt.DomainGetState(vir, &state, NULL, 0) == 0 &&
+           state == VIR_DOMAIN_CRASHED;
+}
+
+static bool
+has_stopped_itself(UprofQemu *qemu)
+{
+    UprofQmpStatus status;
+
+    return qemu->may_panic && uprof_qemu_ask_status(qemu, &status, NULL) && !status.running &&
+           !uprof_qemu_is_paused(&status);
+}
+
 static UprofAnswer
 monitor_hold(UprofGuest *guest, unsigned vcpu, GError **error)
 {
@@ -235,7 +258,7 @@ monitor_hold(UprofGuest *guest, unsigned vcpu, GError **error)
     UprofQemu *qemu = monitor->qemu;
     g_autoptr(UprofVirDomain) vir = uprof_qemu_vir(qemu);
 
-    if (!vir)
+    if (!vir || has_panicked(qemu, vir))
         return UPROF_BUSY;
     g_mutex_lock(&qemu->gate);
     const bool is_stopped = uprof_libvirt.DomainSuspend(vir) == 0;
@@ -269,17 +292,17 @@ monitor_release(UprofGuest *guest, unsigned vcpu, GError **error)
     UprofQemu *qemu = monitor->qemu;
     const uint64_t until_ns = uprof_clock_now_ns() + RELEASE_RETRY_S * UPROF_NS_PER_S;
     g_autoptr(GError) failure = NULL;
-    bool running = false;
+    bool is_done = has_stopped_itself(qemu);
 
-    while (!running) {
+    while (!is_done) {
         g_autoptr(UprofVirDomain) vir = uprof_qemu_vir(qemu);
-        running = vir && uprof_libvirt.DomainResume(vir) == 0;
-        if (running)
+        is_done = vir && uprof_libvirt.DomainResume(vir) == 0;
+        if (is_done)
             break;
         g_clear_error(&failure);
         uprof_host_fail(&failure, "cannot resume the domain");
-        running = is_released(qemu);
-        if (running || uprof_clock_now_ns() >= until_ns)
+        is_done = is_released(qemu);
+        if (is_done || uprof_clock_now_ns() >= until_ns)
             break;
         uprof_qemu_reconnect(qemu);
         g_usleep(RELEASE_RETRY_MS * 1000);
@@ -288,7 +311,7 @@ monitor_release(UprofGuest *guest, unsigned vcpu, GError **error)
     monitor->regs = NULL;
     if (!guest->worker_reads)
         g_mutex_unlock(&qemu->gate);
-    if (running)
+    if (is_done)
         return UPROF_OK;
     g_propagate_error(error, g_steal_pointer(&failure));
     return UPROF_FAILED;

@@ -27,8 +27,9 @@ typedef struct {
     char uuid[UPROF_MARKER_UUID_BYTES];
     char *name; /* owned; safe to print */
     int id;
-    bool is_local; /* the connection ends on this host */
-    bool is_kvm;   /* the guest runs on KVM */
+    bool is_local;  /* the connection ends on this host */
+    bool is_kvm;    /* the guest runs on KVM */
+    bool may_panic; /* see UprofTarget */
 
     GMutex vir_lock;          /* guards the next two members, which a reconnect replaces */
     virConnectPtr connection; /* owned */

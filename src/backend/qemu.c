@@ -164,6 +164,7 @@ uprof_qemu_open(const UprofTarget *target, GError **error)
     qemu->uri = g_strdup(target->uri);
     qemu->name = uprof_text_quote(target->name);
     qemu->id = target->id;
+    qemu->may_panic = target->may_panic;
     qemu->is_kvm = target->kvm;
     g_strlcpy(qemu->uuid, target->uuid, sizeof(qemu->uuid));
     if (!connect_domain(qemu, error)) {

@@ -117,12 +117,13 @@ read_vcpus(xmlNode *root, UprofDomainXml *xml, GError **error)
 }
 
 static void
-read_memory(xmlNode *root, UprofDomainXml *xml)
+read_features(xmlNode *root, UprofDomainXml *xml)
 {
     xmlNode *node = find_element(root, "memoryBacking/access");
     g_autofree char *mode = node ? uprof_xml_value(node, "mode") : NULL;
 
     xml->shared_memory = g_strcmp0(mode, "shared") == 0;
+    xml->has_panic = find_element(root, "devices/panic") != NULL;
 }
 
 static void
@@ -194,7 +195,7 @@ uprof_domain_xml_parse(UprofSlice text, GError **error)
     uprof_metadata_init(&xml->metadata);
     if (!read_fields(root, xml, error) || !read_vcpus(root, xml, error))
         return NULL;
-    read_memory(root, xml);
+    read_features(root, xml);
     read_disks(root, xml->disks);
     read_metadata(root, &xml->metadata);
     return g_steal_pointer(&xml);

@@ -267,6 +267,7 @@ open_method(const UprofSession *session, const UprofGuestOps *ops, bool may_be_p
         .arch = domain->xml->arch ? uprof_arch_find(domain->xml->arch) : NULL,
         .n_vcpus = domain->xml->vcpus_max,
         .kvm = strcmp(domain->xml->type, "kvm") == 0,
+        .may_panic = domain->xml->has_panic,
         .no_pause = session->settings.no_pause,
         .idle_stacks = session->settings.idle_stacks,
         .may_be_paused = may_be_paused,

@@ -30,6 +30,7 @@ static const char complete[] =
     "    <type arch='x86_64' machine='pc-i440fx-7.2'>hvm</type>\n"
     "    <kernel>/images/app</kernel>\n"
     "  </os>\n"
+    "  <devices><panic model='isa'/></devices>\n"
     "  <memoryBacking><source type='memfd'/><access mode='shared'/></memoryBacking>\n"
     "  <launchSecurity type='sev'/>\n"
     TAIL;
@@ -59,6 +60,7 @@ test_complete(void)
     g_assert_cmpuint(xml->vcpus, ==, 2);
     g_assert_cmpuint(xml->vcpus_max, ==, 4);
     g_assert_true(xml->shared_memory);
+    g_assert_true(xml->has_panic);
 
     const UprofMetadata *metadata = &xml->metadata;
     g_assert_true(metadata->present);
@@ -137,6 +139,7 @@ test_minimal(void)
     g_assert_cmpuint(xml->vcpus, ==, 1);
     g_assert_cmpuint(xml->vcpus_max, ==, 1);
     g_assert_false(xml->shared_memory);
+    g_assert_false(xml->has_panic);
     g_assert_false(xml->metadata.present);
     g_assert_null(xml->metadata.enabled);
     g_assert_cmpuint(xml->metadata.symbols->len, ==, 0);
