@@ -62,7 +62,9 @@ prepare_appliance()
     (cd "$folder" && try_often apt-get -q -o APT::Sandbox::User=root download "linux-image-$release" &&
         dpkg-deb -x "linux-image-$release"_*.deb . && depmod -b "$folder" "$release") >"$work/appliance.log" 2>&1 ||
         fail "no kernel for libguestfs: $(tail -n 5 "$work/appliance.log")"
+    # The user of the disks builds the virtual machine.
     chmod 755 "$folder"
+    chmod 711 "$work"
     export SUPERMIN_KERNEL=$folder/boot/vmlinuz-$release SUPERMIN_MODULES=$folder/lib/modules/$release
     export SUPERMIN_KERNEL_VERSION=$release
 }
