@@ -61,6 +61,8 @@ typedef struct {
     uint64_t modules_start, modules_end;
     /* KASLR moves the image by multiples of this many bytes. */
     uint64_t image_step_bytes;
+    /* Bytes at the start of the image that are not mapped. */
+    uint64_t image_head_bytes;
     /* The longest unmapped piece inside an image, in bytes. */
     uint64_t image_hole_bytes_max;
 
@@ -68,6 +70,7 @@ typedef struct {
     uint32_t stack_bytes, irq_stack_bytes;
     /* Bytes that a kernel with FRED keeps above a task's saved registers. */
     uint32_t fred_bytes;
+    /* (nullable): %NULL if processes, their stacks and tasks are not supported */
     const UprofLinuxEntryFrame *entry;
     const UprofLinuxSwitchFrame *switch_frame;
     /* The word of struct pt_regs that has the number of the system call, or -1. */
@@ -106,3 +109,4 @@ typedef struct {
 
 /* The rows. ORC unwind tables exist on x86_64 only, so the ORC unwinder uses this row directly. */
 extern const UprofLinuxArch uprof_linux_arch_x86_64;
+extern const UprofLinuxArch uprof_linux_arch_aarch64;

@@ -200,6 +200,9 @@ bool uprof_mem_is_spent(const UprofMem *mem);
 /** uprof_mem_allow_more: lets this sample fetch up to %UPROF_MEM_MORE_MAX more pages */
 void uprof_mem_allow_more(UprofMem *mem);
 
+/** uprof_mem_arch: Returns: (transfer none): the guest's */
+const UprofArch *uprof_mem_arch(const UprofMem *mem);
+
 /** uprof_mem_is_slow: each read takes a round trip of milliseconds */
 bool uprof_mem_is_slow(const UprofMem *mem);
 

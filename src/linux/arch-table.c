@@ -10,9 +10,10 @@ static const struct {
     const char *name; /* as in UprofArch */
     const UprofLinuxArch *row;
 } archs[] = {
-    { "x86_64", &uprof_linux_arch_x86_64 },
+    { "x86_64",  &uprof_linux_arch_x86_64 },
     /* The processor may still support 64-bit mode; is_kernel_mode() decides. */
-    { "i686",   &uprof_linux_arch_x86_64 },
+    { "i686",    &uprof_linux_arch_x86_64 },
+    { "aarch64", &uprof_linux_arch_aarch64 },
 };
 /* clang-format on */
 

@@ -50,7 +50,7 @@ find_extent(UprofLinuxImage *image, const UprofLinuxArch *arch, UprofMem *mem, u
     UprofMapping mapping;
 
     while (gva - arch->image_start >= step && anchor - gva < UPROF_LINUX_IMAGE_BYTES_MAX - step &&
-           is_mapped(arch, mem, vcpu, regs, gva - step))
+           is_mapped(arch, mem, vcpu, regs, gva - step + arch->image_head_bytes))
         gva -= step;
     image->base = image->end = gva;
     while (is_in_range(arch, gva) && gva - image->base < UPROF_LINUX_IMAGE_BYTES_MAX &&

@@ -466,6 +466,18 @@ copy_by_walk(UprofMem *mem, const Request *request, size_t *n_bytes)
     return true;
 }
 
+/* The byte below the stack pointer must be mapped. An empty stack ends at a guard page. */
+static void
+note_copy(UprofMem *mem, const Request *request, size_t n_bytes)
+{
+    const uint64_t last = request->regs->sp - 1;
+
+    if (n_bytes > last - request->gva)
+        uprof_root_search_note(&mem->search, request->vcpu, request->regs, true);
+    else if (n_bytes == 0 && request->gva / UPROF_PAGE_BYTES == last / UPROF_PAGE_BYTES)
+        uprof_root_search_note(&mem->search, request->vcpu, request->regs, false);
+}
+
 size_t
 uprof_mem_copy(UprofMem *mem, unsigned vcpu, const UprofRegs *regs, uint64_t gva, void *into,
                size_t len)
@@ -489,7 +501,7 @@ uprof_mem_copy(UprofMem *mem, unsigned vcpu, const UprofRegs *regs, uint64_t gva
     if (!copy_by_walk(mem, &request, &n_bytes))
         copy_by_walk(mem, &request, &n_bytes);
     if (mem->guest->needs_roots)
-        uprof_root_search_note(&mem->search, vcpu, regs, n_bytes > 0);
+        note_copy(mem, &request, n_bytes);
     if (vcpu < mem->n_cuts && n_bytes < len)
         mem->cuts[vcpu] = (Cut){ .regs = *regs, .gva = gva + n_bytes, .len = len - n_bytes };
     return n_bytes;
@@ -783,6 +795,12 @@ uprof_mem_end_pieces(UprofMem *mem)
         return;
     uprof_guest_end_read(mem->guest);
     uprof_piece_batch_finish(mem->begun);
+}
+
+const UprofArch *
+uprof_mem_arch(const UprofMem *mem)
+{
+    return mem->guest->arch;
 }
 
 bool

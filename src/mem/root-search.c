@@ -338,6 +338,12 @@ set_next(UprofRootSearch *search, bool is_found)
     search->next_ns = uprof_clock_now_ns() + MAX(search->pause_ns, FIRST_PAUSE_NS);
 }
 
+static bool
+has_roots(const UprofGuest *guest)
+{
+    return (guest->found_sys[UPROF_ARM_TCR] & EPD_BOTH) != EPD_BOTH;
+}
+
 bool
 uprof_root_search_run(UprofRootSearch *search, UprofGuest *guest, UprofLane lane)
 {
@@ -347,13 +353,15 @@ uprof_root_search_run(UprofRootSearch *search, UprofGuest *guest, UprofLane lane
 
     if (!search->has_regs || now_ns < search->next_ns || (!search->is_wanted && !is_due))
         return false;
-    const bool is_wanted = search->is_wanted;
     const Known known = ask_known(search, guest);
     search->has_regs = search->is_wanted = false;
     search->check_ns = now_ns;
     Search check = { .guest = guest, .lane = lane, .known = &known };
-    if (!is_wanted && is_right(&check, guest->found_sys, -1))
+    if (has_roots(guest) && is_right(&check, guest->found_sys, -1)) {
+        /* the stack pointer leads nowhere, but not because of the roots */
+        set_next(search, false);
         return false;
+    }
     memcpy(before, guest->found_sys, sizeof(before));
     const bool is_found = find_sys(search, guest, lane, &known);
     const bool is_on = guest->found_sys[UPROF_ARM_SCTLR] & UPROF_ARM_SCTLR_M;

@@ -223,6 +223,28 @@ copy_process(UprofCopy *copy, bool is_kernel, uint64_t sp)
         uprof_chain_copy(copy, &user_regs, &chain, thread);
 }
 
+/*
+ * On aarch64 the chain of frame records leads from one stack to the next: an interrupt's stack to
+ * that of the task. Follows the chain through what is copied, and copies where it leads.
+ */
+static void
+copy_next_stacks(const UprofCopy *copy)
+{
+    enum { STACKS_MAX = 2, RECORDS_MAX = 256 };
+    const UprofRegs *regs = &copy->snapshot->regs;
+    uint64_t fp = regs->fp;
+
+    if (uprof_mem_arch(copy->mem)->family != UPROF_FAMILY_ARM)
+        return;
+    for (unsigned i = 0, n = 0; n < STACKS_MAX; n++) {
+        while (i++ < RECORDS_MAX && uprof_snapshot_read_word(copy->snapshot, fp, &fp))
+            ;
+        if (i >= RECORDS_MAX || fp == 0 || fp % sizeof(fp) != 0)
+            return;
+        uprof_copy_stack(copy, regs, fp, 0);
+    }
+}
+
 void
 uprof_windows_copy(UprofMem *mem, const UprofWindowSize *size, const UprofLinks *links,
                    const UprofChains *chains, UprofSnapshot *snapshot)
@@ -238,6 +260,7 @@ uprof_windows_copy(UprofMem *mem, const UprofWindowSize *size, const UprofLinks 
 
     if (!links || snapshot->vcpu >= links->n_vcpus) {
         uprof_copy_stack(&copy, regs, regs->sp, 0);
+        copy_next_stacks(&copy);
         return;
     }
     copy.reserved = sizeof(uint64_t) + links->task_len + (has_chains(&copy) ? CHAIN_BYTES : 0);

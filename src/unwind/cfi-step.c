@@ -25,7 +25,10 @@ read_reg(const Frame *frame, unsigned reg, uint64_t *value)
 {
     const UprofRegs *regs = &frame->cursor->regs;
 
-    if (reg != frame->arch->pc && reg != frame->arch->sp && frame->cursor->unknown >> reg & 1)
+    const bool is_always_known =
+        reg == frame->arch->pc || (reg == frame->arch->sp && frame->arch->lr == 0);
+
+    if (!is_always_known && frame->cursor->unknown >> reg & 1)
         return false;
     *value = truncate_to_word(frame, reg == frame->arch->pc   ? regs->pc
                                      : reg == frame->arch->sp ? regs->sp
@@ -198,6 +201,7 @@ write_reg(const UprofArch *arch, UprofCursor *cursor, unsigned reg, uint64_t val
 static uint64_t
 get_unknown_of_caller(const UprofArch *arch, uint64_t unknown, bool is_return)
 {
+    unknown &= ~(UINT64_C(1) << arch->sp);
     return arch->lr != 0 && is_return ? unknown | UINT64_C(1) << arch->lr : unknown;
 }
 
@@ -261,7 +265,8 @@ restore_quickly(const Frame *frame, UprofCursor *cursor)
     uint64_t pc = 0, known = 0;
 
     if (rule->reach == 0 || arch->word_bytes != sizeof(pc) || frame->snapshot->n_windows == 0 ||
-        (rule->cfa_reg == arch->fp && cursor->unknown & fp_bit))
+        (rule->cfa_reg == arch->fp && cursor->unknown & fp_bit) ||
+        (arch->lr != 0 && cursor->unknown >> arch->sp & 1))
         return false;
     /* All slots lie between the stack pointer and the CFA, and in the first window. */
     if (cfa <= sp || cfa - sp < rule->reach || cfa - sp > UPROF_FRAME_BYTES_MAX ||

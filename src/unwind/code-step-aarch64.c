@@ -25,6 +25,7 @@ typedef struct {
 /* The frame of a function, at one of its instructions. */
 typedef struct {
     bool knows_sp, knows_fp; /* the next two are right */
+    bool is_switched;        /* the function has changed to another stack */
     int64_t sp, fp;          /* offsets of the registers' values */
     Slot slots[UPROF_ARM_LR + 1];
 } State;
@@ -164,7 +165,9 @@ read_add(Reading *reading, uint32_t insn)
         move_base(reading, SP, number);
     } else if (to == SP) {
         const bool is_known = find_base(&reading->now, from, &at);
-        begin_leaving(reading);
+        if (is_known)
+            begin_leaving(reading);
+        reading->now.is_switched = !is_known;
         reading->now.knows_sp = is_known;
         reading->now.sp = at + number;
     } else if (to == FP) {
@@ -236,13 +239,14 @@ find_start_sp(const State *state, const UprofCursor *cursor, uint64_t *base)
 {
     const bool knows_fp = state->knows_fp && !(cursor->unknown >> FP & 1);
 
-    if (state->knows_sp)
+    if (state->knows_sp && !(cursor->unknown >> SP & 1))
         *base = cursor->regs.sp - (uint64_t)state->sp;
     else if (knows_fp)
         *base = cursor->regs.fp - (uint64_t)state->fp;
     else
         return false;
-    return *base >= cursor->regs.sp && *base - cursor->regs.sp <= UPROF_FRAME_BYTES_MAX;
+    return state->is_switched ||
+           (*base >= cursor->regs.sp && *base - cursor->regs.sp <= UPROF_FRAME_BYTES_MAX);
 }
 
 /* Returns: false if the value of @reg in the caller is not known */
@@ -268,6 +272,107 @@ is_root(const State *state, const UprofCursor *cursor)
            cursor->regs.fp == 0;
 }
 
+/* ---- Exceptions of a Linux kernel ---- */
+
+/*
+ * The kernel saves the registers of what was interrupted in a struct pt_regs on its stack, and
+ * calls a handler. The code that does so begins at "el0t_64_sync" and so on, for exceptions from
+ * EL0 and from EL1 (Linux, arch/arm64/kernel/entry.S). The processor enters it through a table with
+ * sixteen entries at "vectors" (Arm ARM, D1.4.1).
+ */
+enum {
+    REGS_PC = 32, /* words of struct pt_regs, behind x0 to x30 and sp */
+    REGS_PSTATE = 33,
+    /* of the frame record in struct pt_regs, to which x29 points (up to Linux 6.12) */
+    REGS_RECORD_BYTES = 304,
+    VECTOR_BYTES = 128,
+    VECTORS_FROM_EL1 = 8, /* the other eight entries are for EL0 */
+    LEVEL_SHIFT = 2,      /* of the exception level in PSTATE */
+};
+
+/*
+ * With page-table isolation, processes enter and leave the kernel by code that is also mapped here.
+ * This range of addresses has no other code (Linux, Documentation/arch/arm64/memory.rst, "fixed
+ * mappings").
+ */
+#define TRAMPOLINES_START UINT64_C(0xffffffffff000000)
+
+typedef enum {
+    NO_ENTRY,
+    ENTRY_TABLE, /* for an exception from EL1: nothing is saved yet */
+    ENTRY_FROM_USER,
+    ENTRY_FROM_KERNEL,
+} Entry;
+
+/* Does the name of a kernel's function, which may end in "_[k]", begin with @start and end with
+ * @end? */
+static bool
+has_name(const char *name, const char *start, const char *end)
+{
+    static const char suffix[] = "_[k]";
+    const size_t all = strlen(name),
+                 len = all - (g_str_has_suffix(name, suffix) ? strlen(suffix) : 0);
+
+    return g_str_has_prefix(name, start) && len >= strlen(end) &&
+           strncmp(name + len - strlen(end), end, strlen(end)) == 0;
+}
+
+static Entry
+find_entry(const UprofUnwindContext *context, const UprofCursor *cursor)
+{
+    const uint64_t pc = cursor->regs.pc - cursor->is_return;
+    UprofFunction function;
+
+    if (cursor->regs.privilege != 0 || pc < UPROF_UPPER_HALF)
+        return NO_ENTRY;
+    if (pc >= TRAMPOLINES_START)
+        return ENTRY_FROM_USER;
+    const char *name =
+        uprof_name_text(uprof_sym_find(context->sym, cursor->regs.pc, cursor->is_return).name);
+    if (has_name(name, "vectors", "vectors") && uprof_unwind_function(context, cursor, &function))
+        return (pc - function.start) / VECTOR_BYTES < VECTORS_FROM_EL1 ? ENTRY_TABLE
+                                                                       : ENTRY_FROM_USER;
+    if (has_name(name, "el", "_handler"))
+        return NO_ENTRY;
+    if (has_name(name, "el0t_", ""))
+        return ENTRY_FROM_USER;
+    return has_name(name, "el1h_", "") || has_name(name, "el1t_", "") ? ENTRY_FROM_KERNEL
+                                                                      : NO_ENTRY;
+}
+
+static UprofStep
+enter_process(const UprofUnwindContext *context)
+{
+    return context->space && uprof_space_is_of_process(context->space) ? UPROF_STEP_PROCESS
+                                                                       : UPROF_STEP_BASE;
+}
+
+/* The stack pointer is at the saved registers while the handler runs, and x29 at a record in them.
+ */
+static UprofStep
+leave_exception(const UprofUnwindContext *context, UprofCursor *cursor)
+{
+    const uint64_t at =
+        cursor->unknown >> SP & 1 ? cursor->regs.fp - REGS_RECORD_BYTES : cursor->regs.sp;
+    uint64_t words[REGS_PSTATE + 1];
+
+    for (unsigned i = 0; i < G_N_ELEMENTS(words); i++)
+        if (!uprof_unwind_read_word(context, &cursor->regs, at + i * WORD, &words[i]))
+            return UPROF_STEP_CUT;
+    if ((words[REGS_PSTATE] >> LEVEL_SHIFT & 3) == 0)
+        return enter_process(context);
+    memcpy(cursor->regs.reg, words, UPROF_ARM_SP * sizeof(words[0]));
+    cursor->regs.pc = words[REGS_PC];
+    cursor->regs.fp = words[FP];
+    cursor->is_switched = words[SP] <= cursor->regs.sp;
+    cursor->regs.sp = words[SP];
+    cursor->regs.flags = words[REGS_PSTATE];
+    cursor->unknown = 0;
+    cursor->is_return = false;
+    cursor->how = UPROF_HOW_CODE;
+    return UPROF_STEP_OK;
+}
+
 UprofStep
 uprof_code_aarch64_step(const UprofUnwindContext *context, UprofCursor *cursor)
 {
@@ -275,8 +380,15 @@ uprof_code_aarch64_step(const UprofUnwindContext *context, UprofCursor *cursor)
     const UprofArch *arch = uprof_sym_arch(context->sym);
     UprofFunction function;
     State state;
-    uint64_t base, pc, values[FP + 1], unknown = UINT64_MAX;
+    uint64_t base, pc, values[FP + 1], unknown = ~(UINT64_C(1) << SP);
+    const Entry entry = find_entry(context, cursor);
 
+    if (entry == ENTRY_TABLE)
+        return UPROF_STEP_PASS;
+    if (entry != NO_ENTRY && cursor->is_return)
+        return leave_exception(context, cursor);
+    if (entry != NO_ENTRY)
+        return entry == ENTRY_FROM_USER ? enter_process(context) : UPROF_STEP_PASS;
     if (!uprof_unwind_function(context, cursor, &function) ||
         !read_function(context, function.start, cursor->regs.pc, &state))
         return UPROF_STEP_PASS;
@@ -302,5 +414,6 @@ uprof_code_aarch64_step(const UprofUnwindContext *context, UprofCursor *cursor)
     cursor->regs.sp = base;
     cursor->unknown = unknown;
     cursor->is_return = true;
+    cursor->is_switched = state.is_switched;
     return UPROF_STEP_OK;
 }

@@ -28,7 +28,10 @@ UprofStep
 uprof_fp_step(const UprofUnwindContext *context, UprofCursor *cursor)
 {
     const UprofArch *arch = uprof_sym_arch(context->sym);
-    const UprofStep root = cursor->how == UPROF_HOW_FP ? UPROF_STEP_BASE : UPROF_STEP_PASS;
+    /* aarch64 has no other use of the frame pointer. */
+    const bool is_certain =
+        cursor->how == UPROF_HOW_FP || (arch->family == UPROF_FAMILY_ARM && cursor->is_return);
+    const UprofStep root = is_certain ? UPROF_STEP_BASE : UPROF_STEP_PASS;
     UprofRegs *regs = &cursor->regs;
     const unsigned word_bytes = regs->word_bytes;
     uint64_t record[2];

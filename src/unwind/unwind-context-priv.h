@@ -30,7 +30,10 @@ typedef enum {
 typedef struct {
     /* The pc, sp and fp are here, not in @regs.reg. */
     UprofRegs regs;
-    /* Bits by register number: registers with unknown values. pc and sp are always known. */
+    /*
+     * Bits by register number: registers with unknown values. The pc is always known. So is the sp
+     * on x86. On aarch64 a frame record tells only that the sp is not lower.
+     */
     uint64_t unknown;
     UprofHow how;     /* how the frame was found */
     bool is_return;   /* the pc is a return address: the call is before it */

@@ -35,7 +35,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#ifdef __x86_64__
 #include <sys/io.h>
+#endif
 #include <sys/mount.h>
 #include <sys/reboot.h>
 #include <sys/resource.h>
@@ -207,11 +209,15 @@ panic(void)
 static void
 tell_crash(void)
 {
+#ifdef __x86_64__
     enum { PORT = 0x505, PANICKED = 1 };
 
     if (ioperm(PORT, 1, 1) != 0)
         die("ioperm");
     outb(PANICKED, PORT);
+#else
+    die("no such device");
+#endif
 }
 
 static void

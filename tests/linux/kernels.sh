@@ -13,18 +13,21 @@ linux_seconds_to_fetch=600
 linux_series=(6.1 6.12)
 declare -A linux_suites=([6.1]=bookworm [6.12]=bookworm-backports)
 
+# The Debian architecture of the kernels: amd64 or arm64
+linux_arch=${linux_arch:-amd64}
+
 # linux_releases SERIES: reads names of packages and prints the releases of cloud kernels of SERIES,
 # the newest last
 linux_releases()
 {
-    sed -nE "s/^linux-image-(${1//./\\.}\.[0-9.+a-z-]*-cloud-amd64)$/\1/p" | sort -V
+    sed -nE "s/^linux-image-(${1//./\\.}\.[0-9.+a-z-]*-cloud-$linux_arch)$/\1/p" | sort -V
 }
 
 # kept_linux SERIES: prints the newest release in the cache, if any
 kept_linux()
 {
     local folder
-    for folder in "$linux_cache"/*-cloud-amd64; do
+    for folder in "$linux_cache"/*-cloud-"$linux_arch"; do
         [ ! -d "$folder" ] || printf 'linux-image-%s\n' "${folder##*/}"
     done | linux_releases "$1" | tail -n 1
 }
@@ -57,6 +60,8 @@ Dir::Cache "$1/cache";
 Dir::Etc::SourceList "$1/sources.list";
 Dir::Etc::SourceParts "/dev/null";
 Acquire::Languages "none";
+APT::Architecture "$linux_arch";
+APT::Architectures "$linux_arch";
 APT::Sandbox::User "root";
 CONF
     APT_CONFIG=$1/apt.conf try_often apt-get -q -o APT::Update::Error-Mode=any update
@@ -79,7 +84,7 @@ fetch_linux()
 {
     local suite=${linux_suites[$1]} release apt_config=${APT_CONFIG:-} apt
     need_indexes bookworm || return 1
-    if [ "$suite" != bookworm ]; then
+    if [ "$suite" != bookworm ] || [ "$linux_arch" != "$(dpkg --print-architecture)" ]; then
         apt=$(mktemp -d) || return 1
         at_exit rm -rf "$apt"
         make_apt "$apt" "$suite" || return 1

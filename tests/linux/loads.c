@@ -63,6 +63,15 @@ enum {
 static inline long
 call_kernel(long number, long first, long second, long third)
 {
+#ifdef __aarch64__
+    register long x0 __asm__("x0") = first;
+    register long x1 __asm__("x1") = second;
+    register long x2 __asm__("x2") = third;
+    register long x8 __asm__("x8") = number;
+
+    __asm__ volatile("svc #0" : "+r"(x0) : "r"(x1), "r"(x2), "r"(x8) : "memory");
+    return x0;
+#else
     long result;
 
     __asm__ volatile("syscall"
@@ -70,6 +79,7 @@ call_kernel(long number, long first, long second, long third)
                      : "0"(number), "D"(first), "S"(second), "d"(third)
                      : "rcx", "r11", "memory");
     return result;
+#endif
 }
 
 static void
@@ -100,7 +110,11 @@ spin(void)
     unsigned long sum = 0;
 
     for (unsigned i = 0; i < SPINS; i++)
+#ifdef __aarch64__
+        __asm__ volatile("add %0, %0, %0, lsl #2" : "+r"(sum));
+#else
         __asm__ volatile("lea 1(%0, %0, 4), %0" : "+r"(sum));
+#endif
 }
 
 /* Reads from @zero after each round, unless @zero is negative. */

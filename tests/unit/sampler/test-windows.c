@@ -458,6 +458,48 @@ test_chain_room(void)
     g_assert_true(has_word(snapshot, TASK + links->task_mm));
 }
 
+/* ---- frame records of aarch64, which lead from stack to stack ---- */
+
+/* clang-format off */
+static const struct {
+    const char *name;
+    const char *arch;
+    uint64_t records[4][2]; /* where a record is, and where it leads */
+    unsigned n_windows;
+    uint64_t gva; /* of the last window */
+} records_cases[] = {
+    { "one-stack",   "aarch64", { { 0x8100, 0x8200 }, { 0x8200, 0 } }, 1, 0x7f00 },
+    { "next-stack",  "aarch64", { { 0x8100, 0x8200 }, { 0x8200, 0x20100 }, { 0x20100, 0 } }, 2, 0x20000 },
+    { "lower-stack", "aarch64", { { 0x8100, 0x8200 }, { 0x8200, 0x2100 }, { 0x2100, 0 } }, 2, 0x2000 },
+    { "three-stacks", "aarch64", { { 0x8100, 0x20100 }, { 0x20100, 0x30100 }, { 0x30100, 0 } }, 3, 0x30000 },
+    { "loop",        "aarch64", { { 0x8100, 0x8200 }, { 0x8200, 0x8100 } }, 1, 0x7f00 },
+    { "misaligned",  "aarch64", { { 0x8100, 0x20101 } }, 1, 0x7f00 },
+    { "nowhere",     "aarch64", { { 0x8100, 0x7fffffff0 } }, 1, 0x7f00 },
+    { "x86",         "x86_64",  { { 0x8100, 0x20100 }, { 0x20100, 0 } }, 1, 0x7f00 },
+};
+/* clang-format on */
+
+static void
+test_records(gconstpointer data)
+{
+    const size_t i = GPOINTER_TO_SIZE(data);
+    const MemoryPlan plan = { .n_vcpus = 1,
+                              .grain = UPROF_GRAIN_GUEST,
+                              .ram_len = RAM_PAGES * PAGE,
+                              .arch = records_cases[i].arch };
+    g_autoptr(MemoryGuest) guest = memory_guest_open(&plan);
+    g_autoptr(UprofMem) mem = uprof_mem_new(&guest->base, UPROF_LANE_SAMPLER);
+    g_autofree UprofSnapshot *snapshot = g_new0(UprofSnapshot, 1);
+    const UprofWindowSize size = { .wanted = PAGE };
+
+    for (unsigned n = 0; n < 4 && records_cases[i].records[n][0] != 0; n++)
+        memory_guest_put_u64(guest, records_cases[i].records[n][0], records_cases[i].records[n][1]);
+    snapshot->regs = (UprofRegs){ .word_bytes = 8, .sp = 0x8000, .fp = 0x8100 };
+    uprof_windows_copy(mem, &size, NULL, NULL, snapshot);
+    g_assert_cmpuint(snapshot->n_windows, ==, records_cases[i].n_windows);
+    g_assert_cmphex(snapshot->windows[snapshot->n_windows - 1].gva, ==, records_cases[i].gva);
+}
+
 int
 main(int argc, char **argv)
 {
@@ -470,6 +512,10 @@ main(int argc, char **argv)
     for (size_t i = 0; i < G_N_ELEMENTS(links_cases); i++) {
         g_autofree char *path = g_strdup_printf("/windows/links/%s", links_cases[i].name);
         g_test_add_data_func(path, GSIZE_TO_POINTER(i), test_links);
+    }
+    for (size_t i = 0; i < G_N_ELEMENTS(records_cases); i++) {
+        g_autofree char *path = g_strdup_printf("/windows/records/%s", records_cases[i].name);
+        g_test_add_data_func(path, GSIZE_TO_POINTER(i), test_records);
     }
     g_test_add_func("/windows/other-tables", test_other_tables);
     g_test_add_func("/windows/room", test_room);

@@ -327,6 +327,156 @@ test_hostile(gconstpointer data)
     g_assert_cmpstr(uprof_end_name(fixture.stack->end), ==, uprof_end_name(hostile[i].end));
 }
 
+/*
+ * A Linux kernel, whose code is mapped in the upper half by one entry of its page tables. Each
+ * function has FUNCTION_BYTES. The interrupted function is a leaf.
+ */
+enum {
+    ENTRY_EL1, /* mov x0, sp; bl el1h_64_irq_handler */
+    HANDLER,   /* as "caller" */
+    ENTRY_EL0,
+    LEAF,
+    KERNEL_CALLER,
+    N_KERNEL = KERNEL_CALLER + 1,
+    VECTORS = 0x800,
+    KERNEL_BYTES = 0x1000,
+    TABLE = 0x30000,
+    SAVED_REGS = STACK + 0x1000, /* struct pt_regs */
+    EL1H = 5,
+};
+
+#define KERNEL UINT64_C(0xffffff8000000000)
+#define AT(function, offset) (KERNEL + CODE + (uint64_t)(function)*FUNCTION_BYTES + (offset))
+
+static void
+init_kernel(Fixture *fixture)
+{
+    static const char *const names[N_KERNEL] = { "el1h_64_irq", "el1h_64_irq_handler",
+                                                 "el0t_64_sync", "interrupted", "its_caller" };
+    static const uint32_t entry[] = { 0x910003e0, 0x94000000, 0x14000000 };
+    static const uint32_t leaf[] = { 0x91000400, 0xd65f03c0 };
+    ElfSymbol symbols[N_KERNEL + 1];
+    uint8_t code[KERNEL_BYTES] = { 0 };
+    const ElfPlan elf = { .machine = 183,
+                          .text_gva = KERNEL + CODE,
+                          .text = code,
+                          .text_len = sizeof(code),
+                          .symbols = symbols,
+                          .n_symbols = G_N_ELEMENTS(symbols) };
+    g_autofree char *path = NULL;
+    g_autoptr(GError) error = NULL;
+
+    for (unsigned i = 0; i < N_KERNEL; i++)
+        symbols[i] = (ElfSymbol){ names[i], AT(i, 0), FUNCTION_BYTES, true, false };
+    symbols[N_KERNEL] =
+        (ElfSymbol){ "vectors", KERNEL + CODE + VECTORS, KERNEL_BYTES - VECTORS, true, false };
+    init_fixture(fixture, leaf, G_N_ELEMENTS(leaf));
+    put_code(code, ENTRY_EL1, entry, G_N_ELEMENTS(entry));
+    put_code(code, ENTRY_EL0, entry, G_N_ELEMENTS(entry));
+    put_code(code, HANDLER, caller, G_N_ELEMENTS(caller));
+    put_code(code, KERNEL_CALLER, caller, G_N_ELEMENTS(caller));
+    put_code(code, LEAF, leaf, G_N_ELEMENTS(leaf));
+    memory_guest_put(fixture->guest, CODE, code, sizeof(code));
+    memory_guest_put_u64(fixture->guest, TABLE, 1 | 1 << 10); /* the first GiB, for code */
+    close(g_file_open_tmp("uprof-test-XXXXXX", &path, &error));
+    g_assert_no_error(error);
+    symbol_elf_write(&elf, path);
+    g_assert_true(uprof_sym_add_file(fixture->sym, path, true, &error));
+    g_unlink(path);
+}
+
+/* @pc: of the handler's caller; @pstate, @pc_saved: in struct pt_regs. The vCPU is in the handler.
+ */
+static void
+interrupt_kernel(Fixture *fixture, uint64_t entry_pc, uint64_t pstate)
+{
+    UprofRegs *regs = &fixture->snapshot->regs;
+    const uint64_t sp = SAVED_REGS - 32;
+
+    *regs = (UprofRegs){ .pc = AT(HANDLER, 12), .sp = sp, .fp = sp, .word_bytes = 8 };
+    regs->sys[UPROF_ARM_SCTLR] = UPROF_ARM_SCTLR_M;
+    regs->sys[UPROF_ARM_TCR] = UINT64_C(25) << 16 | UINT64_C(2) << 30 | 1 << 7;
+    regs->sys[UPROF_ARM_TTBR1] = TABLE;
+    put_word(fixture->snapshot, sp, SAVED_REGS + 304); /* the entry's x29 */
+    put_word(fixture->snapshot, sp + 8, entry_pc);
+    put_word(fixture->snapshot, SAVED_REGS + 29 * 8, START_SP);
+    put_word(fixture->snapshot, SAVED_REGS + 30 * 8, AT(KERNEL_CALLER, 16));
+    put_word(fixture->snapshot, SAVED_REGS + 31 * 8, START_SP);
+    put_word(fixture->snapshot, SAVED_REGS + 32 * 8, AT(LEAF, 0));
+    put_word(fixture->snapshot, SAVED_REGS + 33 * 8, pstate);
+    put_word(fixture->snapshot, SAVED_REGS + 304, 0);
+    put_word(fixture->snapshot, SAVED_REGS + 312, 0);
+    put_word(fixture->snapshot, START_SP, 0); /* the caller's record, which is the last one */
+    put_word(fixture->snapshot, START_SP + 8, 0);
+}
+
+static void
+must_end(Fixture *fixture, unsigned n, UprofEnd end)
+{
+    uprof_unwind(&fixture->context, fixture->stack);
+    g_assert_cmpstr(uprof_end_name(fixture->stack->end), ==, uprof_end_name(end));
+    g_assert_cmpuint(fixture->stack->n, ==, n);
+}
+
+static void
+test_interrupted_kernel(void)
+{
+    g_auto(Fixture) fixture;
+
+    init_kernel(&fixture);
+    interrupt_kernel(&fixture, AT(ENTRY_EL1, 8), EL1H);
+    must_end(&fixture, 4, UPROF_END_BASE);
+    const UprofFrame *frames = fixture.stack->frames;
+    g_assert_cmphex(frames[1].pc, ==, AT(ENTRY_EL1, 8));
+    /* the caller of the leaf is in its x30 only */
+    g_assert_cmphex(frames[2].pc, ==, AT(LEAF, 0));
+    g_assert_false(frames[2].is_return);
+    g_assert_cmphex(frames[3].pc, ==, AT(KERNEL_CALLER, 16));
+    /* the same if the stack pointer is not known: the handler has been found by a frame record */
+    fixture.context.method = UPROF_UNWIND_FP;
+    memory_guest_put_u64(fixture.guest, CODE + HANDLER * FUNCTION_BYTES, 0);
+    must_end(&fixture, 4, UPROF_END_BASE);
+    g_assert_cmphex(fixture.stack->frames[2].pc, ==, AT(LEAF, 0));
+}
+
+static void
+test_interrupted_process(void)
+{
+    g_auto(Fixture) fixture;
+
+    init_kernel(&fixture);
+    interrupt_kernel(&fixture, AT(ENTRY_EL0, 8), 0);
+    must_end(&fixture, 2, UPROF_END_BASE);
+    g_assert_true(fixture.stack->has_whole_kernel);
+}
+
+static void
+test_vectors(void)
+{
+    enum { FROM_EL1 = 0x280, FROM_EL0 = 0x480 };
+    g_auto(Fixture) fixture;
+
+    init_kernel(&fixture);
+    interrupt_kernel(&fixture, AT(ENTRY_EL1, 8), EL1H);
+    fixture.snapshot->regs.pc = KERNEL + CODE + VECTORS + FROM_EL0;
+    must_end(&fixture, 1, UPROF_END_BASE);
+    /* what ran before is known by its frame record only */
+    fixture.snapshot->regs.pc = KERNEL + CODE + VECTORS + FROM_EL1;
+    must_end(&fixture, 4, UPROF_END_BASE);
+    g_assert_cmphex(fixture.stack->frames[1].pc, ==, AT(ENTRY_EL1, 8));
+}
+
+static void
+test_saved_regs_not_copied(void)
+{
+    g_auto(Fixture) fixture;
+
+    init_kernel(&fixture);
+    interrupt_kernel(&fixture, AT(ENTRY_EL1, 8), EL1H);
+    fixture.snapshot->windows[0].len = SAVED_REGS - STACK + 64;
+    must_end(&fixture, 2, UPROF_END_WINDOW);
+}
+
 static void
 test_idle(void)
 {
@@ -358,5 +508,9 @@ main(int argc, char **argv)
     }
     g_test_add_func("/code-step-aarch64/signature", test_signature);
     g_test_add_func("/code-step-aarch64/idle", test_idle);
+    g_test_add_func("/code-step-aarch64/interrupted-kernel", test_interrupted_kernel);
+    g_test_add_func("/code-step-aarch64/interrupted-process", test_interrupted_process);
+    g_test_add_func("/code-step-aarch64/vectors", test_vectors);
+    g_test_add_func("/code-step-aarch64/saved-regs-not-copied", test_saved_regs_not_copied);
     return g_test_run();
 }

@@ -1,0 +1,67 @@
+#!/bin/bash
+# SPDX-License-Identifier: LGPL-2.1-or-later
+#
+# aarch64-linux.sh PROGRAM GUESTS TCG SERIES - Debian's kernel for arm64, of which nothing is given: the
+# symbols that the guest itself lists, complete stacks of the kernel, and its log
+#
+# $UPROF_LIVE_SAMPLES: of each guest
+# shellcheck source=tests/live/linux-lib.sh
+# shellcheck disable=SC2034 # the libraries use them
+linux_arch=arm64
+source "$(dirname "$0")/linux-lib.sh"
+guest_arch=aarch64
+linux_initrd=$guests/../linux/initrd-aarch64.cpio
+linux_words='console=ttyAMA0 quiet loglevel=3 random.trust_cpu=on rdinit=/init-aarch64'
+samples_wanted=${UPROF_LIVE_SAMPLES:-80}
+
+# knows_kernel: `check` finds the kernel that the guest says it runs, with the symbols that it lists
+knows_kernel()
+{
+    local symbols tries
+    read -ra symbols <<<"$(console_value "$name" KALLSYMS)"
+    # Only code of the kernel shows where it is, and a process may run during each of the holds.
+    for ((tries = 0; tries < 5; tries++)); do
+        profile 0 check "${patient[@]}" "$name"
+        ! grep -qE '^ +ok +linux ' "$work/out" || break
+    done
+    out_has 'linux ' "release $release, build-id $(console_value "$name" BUILDID), "
+    out_has 'kernel symbols ' "${symbols[1]}, " "digest ${symbols[0]};"
+    out_has 'kernel log ' 'none tells of a crash or a hang'
+    say "$name: $(sed -nE 's/^ +ok +linux +//p' "$work/out")"
+}
+
+# complete_stacks: stacks of the kernel are complete, through interrupts and their own stack; of some hundred
+# samples, one more or less decides about 99 %
+complete_stacks()
+{
+    sample "$samples_wanted" "$work/x" "$name"
+    result sidecar "$work/x.meta.json" "linux['release'] == '$release'" "linux['kernel_stacks'] > 20" \
+        "linux['kernel_complete'] * 100 >= linux['kernel_stacks'] * 97" \
+        "call_sites['agreed'] * 100 >= call_sites['checked'] * 90"
+    grep -qE "^$name;el0t_64_sync_\[k\];el0t_64_sync_handler_\[k\];el0_svc_\[k\];.*;vfs_read_\[k\][; ]" "$work/x.folded" ||
+        fail "no system call: $(cat "$work/x.folded")"
+}
+
+# boot_cell CPU: a kernel on a processor with other page tables and other instructions
+boot_cell()
+{
+    name=${guest_prefix}arm-$series-${1//,*/}
+    create_guest "$name" TCG "$(linux_kernel "$release")" "$linux_words -- kallsyms syscalls" 1 "$1" \
+        "$linux_mib" "$linux_initrd" && await_linux "$name" || fail "no guest with '$1'"
+    must_say "$name" RELEASE "$release"
+    knows_kernel
+    complete_stacks
+    profile 0 dmesg "${patient[@]}" "$name"
+    grep -qE '^\[    0\.000000\] Booting Linux on physical CPU ' "$work/out" || fail "no log: $(head -n 5 "$work/out")"
+    destroy_guest "$name"
+}
+
+command -v qemu-system-aarch64 >/dev/null || skip 'there is no QEMU for aarch64'
+[ -e "$linux_initrd" ] || skip 'there is no cross compiler for aarch64'
+need_linux
+need_own_daemon
+# Page-table isolation, and addresses of 48 bits
+boot_cell cortex-a57
+# Signed return addresses, and addresses of 52 bits
+boot_cell max
+no_leftovers "$work"
