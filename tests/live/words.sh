@@ -91,7 +91,8 @@ lacks 'wrote|samples'
 on_terminal 0 "$work/here" "${patient[@]}" -F 49 --budget 100 -d 2s -s "$guest64" -o x.svg "$name"
 shows '[0-9]  *[^ ]*  *work'
 shows 'wrote x\.svg \(replaced\)'
-shows "$name: [0-9]+ samples of running vCPUs say little; use a longer -d or a higher -F"
+# On a busy machine the budget lowers the rate, so that a higher one would not help.
+shows "$name: [0-9]+ samples of running vCPUs say little; use a longer -d( or a higher -F)?"
 
 # A guest without Linux has no waits, and a capture has none of any guest.
 profile 0 "${patient[@]}" -F 49 --budget 100 -d 2s --waits -o "$work/w.svg" -o "$work/w.capture" "$name"
