@@ -61,7 +61,7 @@ typedef struct {
     uint64_t modules_start, modules_end;
     /* KASLR moves the image by multiples of this many bytes. */
     uint64_t image_step_bytes;
-    /* Bytes at the start of the image that are not mapped. */
+    /* Bytes at the start of the image that may not be mapped. */
     uint64_t image_head_bytes;
     /* The longest unmapped piece inside an image, in bytes. */
     uint64_t image_hole_bytes_max;

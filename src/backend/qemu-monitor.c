@@ -170,6 +170,12 @@ resume_guest(UprofQemu *qemu, GError **error)
     return true;
 }
 
+static bool
+is_panicked(const UprofQmpStatus *status)
+{
+    return strcmp(status->status, "guest-panicked") == 0;
+}
+
 /*
  * The daemon may still carry out a suspend that a dead client has asked for: the suspend may wait
  * for the same lock as the query below, and get the lock after the query. So a watch of
@@ -198,6 +204,8 @@ monitor_rescue(UprofGuest *guest, bool asked, GError **error)
         const uint64_t now_ns = uprof_clock_now_ns();
         if (uprof_qemu_is_paused(&status))
             return resume_guest(qemu, error);
+        if (is_panicked(&status))
+            return true;
         if (!status.running && !asked) {
             /* such as finish-migrate: the migration decides whether the guest is resumed */
             g_set_error(error, UPROF_ERROR, UPROF_ERROR_FAILED, "it is '%s'", status.status);
@@ -234,21 +242,24 @@ undo_suspend(UprofGuest *guest)
  * the resume.
  */
 static bool
-has_panicked(UprofQemu *qemu, virDomainPtr vir)
+is_crashed(UprofQemu *qemu)
 {
+    g_autoptr(UprofVirDomain) vir = qemu->may_panic ? uprof_qemu_vir(qemu) : NULL;
     int state = 0;
 
-    return qemu->may_panic && uprof_libvirt.DomainGetState(vir, &state, NULL, 0) == 0 &&
+    return vir && uprof_libvirt.DomainGetState(vir, &state, NULL, 0) == 0 &&
            state == VIR_DOMAIN_CRASHED;
 }
 
+/* QEMU knows before libvirt. But if QEMU was just stopping the guest, only libvirt knows. */
 static bool
-has_stopped_itself(UprofQemu *qemu)
+has_panicked(UprofQemu *qemu)
 {
     UprofQmpStatus status;
 
-    return qemu->may_panic && uprof_qemu_ask_status(qemu, &status, NULL) && !status.running &&
-           !uprof_qemu_is_paused(&status);
+    return qemu->may_panic &&
+           ((uprof_qemu_ask_status(qemu, &status, NULL) && is_panicked(&status)) ||
+            is_crashed(qemu));
 }
 
 static UprofAnswer
@@ -258,7 +269,7 @@ monitor_hold(UprofGuest *guest, unsigned vcpu, GError **error)
     UprofQemu *qemu = monitor->qemu;
     g_autoptr(UprofVirDomain) vir = uprof_qemu_vir(qemu);
 
-    if (!vir || has_panicked(qemu, vir))
+    if (!vir || is_crashed(qemu))
         return UPROF_BUSY;
     g_mutex_lock(&qemu->gate);
     const bool is_stopped = uprof_libvirt.DomainSuspend(vir) == 0;
@@ -292,7 +303,7 @@ monitor_release(UprofGuest *guest, unsigned vcpu, GError **error)
     UprofQemu *qemu = monitor->qemu;
     const uint64_t until_ns = uprof_clock_now_ns() + RELEASE_RETRY_S * UPROF_NS_PER_S;
     g_autoptr(GError) failure = NULL;
-    bool is_done = has_stopped_itself(qemu);
+    bool is_done = has_panicked(qemu);
 
     while (!is_done) {
         g_autoptr(UprofVirDomain) vir = uprof_qemu_vir(qemu);

@@ -17,7 +17,8 @@
  */
 #define KERNEL_START UINT64_C(0xffff800000000000)
 #define KERNEL_END UINT64_C(0xfffffffc00000000)
-#define IMAGE_STEP_BYTES (UINT64_C(2) * 1024 * 1024)
+/* UEFI may put the image at any multiple of this size (EFI_KIMG_ALIGN). */
+#define IMAGE_STEP_BYTES (UINT64_C(64) * 1024)
 #define ROOT_FRAME UINT64_C(0x0000fffffffff000)
 
 #define SYMBOL(member) G_STRUCT_OFFSET(UprofLinuxSymbols, member)

@@ -560,12 +560,14 @@ read_kernel(UprofLinux *kernel, UprofMem *mem, UprofLinuxImage *image, UprofKall
 {
     kernel->regs = image->regs;
     uprof_linux_symbols_find(kallsyms, kernel->arch, &kernel->symbols);
-    if (kernel->symbols.text != image->base || !read_banner(kernel, mem, kernel->banner))
+    /* The head may be mapped or not, so that the image begins one head earlier or later. */
+    if (kernel->symbols.text - image->base > kernel->arch->image_head_bytes ||
+        !read_banner(kernel, mem, kernel->banner))
         return false;
     note_release(kernel);
     use_permanent_root(kernel, mem);
     note_build_id(kernel, mem);
-    kernel->base = image->base;
+    kernel->base = kernel->symbols.text;
     kernel->n_symbols = kallsyms->symbols->len;
     kernel->layout = kallsyms->layout;
     kernel->digest = kernel->wants_digest ? uprof_kallsyms_digest(kallsyms) : 0;

@@ -128,7 +128,7 @@ get_space(const UprofRegs *regs, uint64_t gva)
     const Half half = get_half(regs, gva >> HALF_BIT & 1);
 
     if (!is_on(regs))
-        return 0;
+        return 1; /* no tables have this number */
     return half.root >> ROOT_UNIT_SHIFT << 14 | (uint64_t)half.page_shift << 9 |
            (uint64_t)(64 - half.bits) << 3 | (uint64_t)half.has_tag << 2 |
            (uint64_t)half.is_upper << 1 | (uint64_t)half.has_ds;

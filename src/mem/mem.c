@@ -493,8 +493,11 @@ uprof_mem_copy(UprofMem *mem, unsigned vcpu, const UprofRegs *regs, uint64_t gva
     size_t n_bytes = 0;
 
     g_assert(len <= UPROF_SNAPSHOT_BYTES_MAX);
-    if (copy_by_recent(mem, &request))
+    if (copy_by_recent(mem, &request)) {
+        if (mem->guest->needs_roots)
+            note_copy(mem, &request, len);
         return len;
+    }
     if (mem->walks)
         uprof_walk_cache_begin_copy(mem->walks);
     /* The second try uses its own walks only, and cannot fail. */

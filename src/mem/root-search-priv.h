@@ -39,8 +39,9 @@ void uprof_root_search_note(UprofRootSearch *search, unsigned vcpu, const UprofR
  * @guest: not held. Its @found_sys is set; it says that nothing is mapped if the search fails
  * @lane: the caller's
  *
- * A search reads up to 256 MiB of RAM around the code that runs. Searches that fail are made with
- * growing pauses, up to a minute. QEMU is asked once in ten seconds.
+ * A search reads up to 256 MiB of RAM around the code that runs (32 MiB of a slow guest), and takes
+ * two seconds at most. Searches that fail are made with growing pauses, up to a minute. QEMU is
+ * asked once in ten seconds.
  *
  * Returns: true if @found_sys has changed: copies since the last search may be of the wrong pages
  */

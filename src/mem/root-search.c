@@ -10,8 +10,9 @@ enum {
     BLOCK_BYTES = 1024 * 1024, /* no table is larger, and all are aligned to their size */
     SPAN_BYTES = 64 * 1024,    /* one memory peek of a slow guest */
     REACH_BLOCKS = 128,        /* on each side of the code */
+    SLOW_REACH_BLOCKS = 16,    /* of a slow guest, which takes milliseconds for each span */
     ENTRY_BYTES = 8,
-    WALKS_MAX = 100 * 1000, /* of one search: a hostile guest may have a candidate in each page */
+    READS_MAX = 200 * 1000, /* of entries: a hostile guest may have a root in each page */
     RAM_BITS_MAX = 40,      /* of the address of a table */
     KERNEL = 0,
     HALF_BIT = 55,  /* of an address: which half it lies in */
@@ -21,6 +22,7 @@ enum {
 
 #define FIRST_PAUSE_NS (UPROF_NS_PER_S / 10)
 #define CHECK_NS (10 * UPROF_NS_PER_S)
+#define SEARCH_NS UPROF_NS_PER_S /* the longest time for one half */
 #define LAST_PAUSE_NS (60 * UPROF_NS_PER_S)
 /* TCR_EL1: no tables */
 #define EPD_LOWER (UINT64_C(1) << 7)
@@ -65,19 +67,22 @@ typedef struct {
     bool is_upper;
     Probe probes[PROBES];
     uint8_t *block; /* %BLOCK_BYTES of RAM */
-    unsigned n_walks;
-    unsigned best; /* probes that the best root so far translates as the hypervisor does, + 1 */
-    size_t format; /* of this root */
+    unsigned n_reads;
+    uint64_t until_ns; /* monotonic */
+    unsigned best;     /* probes that the best root so far translates as the hypervisor does, + 1 */
+    size_t format;     /* of this root */
     uint64_t sys[UPROF_SYS_MAX]; /* with this root */
 } Search;
 
 static bool
 read_entry(void *data, uint64_t gpa, unsigned len, uint64_t *entry)
 {
-    const Search *search = data;
+    Search *search = data;
     uint64_t value = 0;
     UprofSpan span = { .gpa = gpa, .into = &value, .len = len };
 
+    if (search->n_reads++ >= READS_MAX)
+        return false;
     uprof_guest_read(search->guest, search->lane, &span, 1);
     if (span.missing)
         return false;
@@ -191,6 +196,12 @@ may_be_entry(uint64_t entry)
     return (entry & 1) && frame != 0 && frame >> RAM_BITS_MAX == 0;
 }
 
+static bool
+is_spent(const Search *search)
+{
+    return search->n_reads >= READS_MAX || uprof_clock_now_ns() >= search->until_ns;
+}
+
 /* @gva: of this half. Searches the tables of a format in the block at @gpa. */
 static void
 search_format(Search *search, size_t format, uint64_t gpa, uint64_t gva)
@@ -199,13 +210,11 @@ search_format(Search *search, size_t format, uint64_t gpa, uint64_t gva)
     const uint64_t index = find_index(format, gva, &table_bytes);
     const uint64_t step = MAX(table_bytes, (uint64_t)UPROF_PAGE_BYTES);
 
-    for (uint64_t at = 0; at < BLOCK_BYTES && search->n_walks < WALKS_MAX; at += step) {
+    for (uint64_t at = 0; at < BLOCK_BYTES && !is_spent(search); at += step) {
         uint64_t entry;
         memcpy(&entry, search->block + at + index * ENTRY_BYTES, sizeof(entry));
-        if (!may_be_entry(GUINT64_FROM_LE(entry)))
-            continue;
-        search->n_walks++;
-        try_root(search, format, gpa + at);
+        if (may_be_entry(GUINT64_FROM_LE(entry)))
+            try_root(search, format, gpa + at);
     }
 }
 
@@ -248,6 +257,7 @@ search_half(UprofGuest *guest, UprofLane lane, unsigned vcpu, const Known *known
     Search search = {
         .guest = guest, .lane = lane, .known = known, .is_upper = is_upper, .block = block
     };
+    const uint64_t n_blocks = 2 * (guest->slow_reads ? SLOW_REACH_BLOCKS : REACH_BLOCKS);
     const uint64_t first = known->gpa[0] - known->gpa[0] % BLOCK_BYTES;
     const uint64_t mine = is_upper ? EPD_UPPER : EPD_LOWER;
     const unsigned ttbr = is_upper ? UPROF_ARM_TTBR1 : UPROF_ARM_TTBR0;
@@ -258,7 +268,8 @@ search_half(UprofGuest *guest, UprofLane lane, unsigned vcpu, const Known *known
     if (n == known->n)
         return;
     ask_probes(&search, vcpu, known->gva[n]);
-    for (uint64_t i = 0; i < 2 * REACH_BLOCKS; i++) {
+    search.until_ns = uprof_clock_now_ns() + SEARCH_NS;
+    for (uint64_t i = 0; i < n_blocks && !is_spent(&search); i++) {
         const uint64_t away = (i + 1) / 2 * BLOCK_BYTES;
         if (i % 2 || away <= first)
             search_block(&search, i % 2 ? first + away : first - away, known->gva[n]);
@@ -323,7 +334,7 @@ void
 uprof_root_search_note(UprofRootSearch *search, unsigned vcpu, const UprofRegs *regs, bool is_found)
 {
     /* The tables of a process are not those of the kernel. */
-    if (regs->privilege != KERNEL || regs->smm || regs->halted || search->is_wanted)
+    if (regs->privilege != KERNEL || regs->smm || regs->halted || (is_found && search->is_wanted))
         return;
     search->has_regs = true;
     search->is_wanted = !is_found;
@@ -344,32 +355,48 @@ has_roots(const UprofGuest *guest)
     return (guest->found_sys[UPROF_ARM_TCR] & EPD_BOTH) != EPD_BOTH;
 }
 
+/* Notes a change of the tables. The kernel's own tables stay, and a guest that uses none any longer
+ * was reset. */
+static void
+note_change(UprofRootSearch *search, UprofGuest *guest, const uint64_t *before, bool had_roots)
+{
+    const bool is_on = guest->found_sys[UPROF_ARM_SCTLR] & UPROF_ARM_SCTLR_M;
+    const bool has_changed = memcmp(before, guest->found_sys, sizeof(guest->found_sys)) != 0;
+
+    if ((search->was_on && !is_on) || (search->was_on && had_roots && has_changed))
+        g_atomic_int_inc(&guest->resets);
+    search->was_on = is_on;
+}
+
 bool
 uprof_root_search_run(UprofRootSearch *search, UprofGuest *guest, UprofLane lane)
 {
     const uint64_t now_ns = uprof_clock_now_ns();
     const bool is_due = now_ns - search->check_ns >= CHECK_NS;
+    const bool was_wanted = search->is_wanted;
+    const bool had_roots = has_roots(guest);
     uint64_t before[UPROF_SYS_MAX];
 
-    if (!search->has_regs || now_ns < search->next_ns || (!search->is_wanted && !is_due))
+    if (!search->has_regs || now_ns < search->next_ns || (!was_wanted && !is_due))
         return false;
     const Known known = ask_known(search, guest);
-    search->has_regs = search->is_wanted = false;
-    search->check_ns = now_ns;
     Search check = { .guest = guest, .lane = lane, .known = &known };
-    if (has_roots(guest) && is_right(&check, guest->found_sys, -1)) {
-        /* the stack pointer leads nowhere, but not because of the roots */
-        set_next(search, false);
+    search->has_regs = search->is_wanted = false;
+    search->next_ns = now_ns + FIRST_PAUSE_NS;
+    /* A process runs now, for whose code the kernel is not mapped: this says nothing. */
+    if (known.n == 0)
+        return false;
+    search->check_ns = now_ns;
+    if (had_roots && is_right(&check, guest->found_sys, -1)) {
+        /* If a stack was not found, the roots are not the reason. */
+        if (was_wanted)
+            set_next(search, false);
         return false;
     }
     memcpy(before, guest->found_sys, sizeof(before));
     const bool is_found = find_sys(search, guest, lane, &known);
-    const bool is_on = guest->found_sys[UPROF_ARM_SCTLR] & UPROF_ARM_SCTLR_M;
-    /* A guest turns its tables on once. */
-    if (is_found && search->was_on && !is_on)
-        g_atomic_int_inc(&guest->resets);
     if (is_found)
-        search->was_on = is_on;
+        note_change(search, guest, before, had_roots);
     set_next(search, is_found);
     return memcmp(before, guest->found_sys, sizeof(before)) != 0;
 }

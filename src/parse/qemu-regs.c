@@ -28,8 +28,7 @@ typedef struct {
     unsigned word; /* index of the word behind "=" */
     unsigned form;
     uint64_t max;
-    size_t
-        offset; /* of the member for it in the dump of an architecture, which has uint64_t only */
+    size_t offset; /* of its member in the dump, whose members are all uint64_t */
 } Field;
 
 /* The fields of an architecture. */
@@ -281,7 +280,7 @@ static const Field arm_fields[] = {
     ARM_X("X20", 20), ARM_X("X21", 21), ARM_X("X22", 22), ARM_X("X23", 23),
     ARM_X("X24", 24), ARM_X("X25", 25), ARM_X("X26", 26), ARM_X("X27", 27),
     ARM_X("X28", 28), ARM_X("X29", 29), ARM_X("X30", 30),
-    { "PSTATE", 0, FORM_64, UINT32_MAX, G_STRUCT_OFFSET(ArmDump, pstate) },
+    { "PSTATE", 0, FORM_64, UINT64_MAX, G_STRUCT_OFFSET(ArmDump, pstate) },
     { "R13", 0, FORM_32, UINT32_MAX, ARM_REG(UPROF_ARM_SP) },
     { "R15", 0, FORM_32, UINT32_MAX, ARM_REG(UPROF_ARM_PC) },
     { "PSR", 0, FORM_32, UINT32_MAX, G_STRUCT_OFFSET(ArmDump, pstate) },

@@ -234,14 +234,17 @@ copy_next_stacks(const UprofCopy *copy)
     const UprofRegs *regs = &copy->snapshot->regs;
     uint64_t fp = regs->fp;
 
-    if (uprof_mem_arch(copy->mem)->family != UPROF_FAMILY_ARM)
+    if (uprof_mem_arch(copy->mem)->family != UPROF_FAMILY_ARM || fp < regs->sp)
         return;
     for (unsigned i = 0, n = 0; n < STACKS_MAX; n++) {
         while (i++ < RECORDS_MAX && uprof_snapshot_read_word(copy->snapshot, fp, &fp))
             ;
         if (i >= RECORDS_MAX || fp == 0 || fp % sizeof(fp) != 0)
             return;
+        const unsigned n_windows = copy->snapshot->n_windows;
         uprof_copy_stack(copy, regs, fp, 0);
+        if (copy->snapshot->n_windows == n_windows)
+            return;
     }
 }
 

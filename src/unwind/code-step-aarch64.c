@@ -59,10 +59,11 @@ save_reg(State *state, unsigned reg, int64_t offset)
         state->slots[reg] = (Slot){ .is_saved = true, .offset = offset };
 }
 
+/* A load from anywhere else leaves the caller's value in its slot. */
 static void
-restore_reg(Reading *reading, unsigned reg)
+restore_reg(Reading *reading, unsigned reg, int64_t offset)
 {
-    if (reg > LR || !reading->now.slots[reg].is_saved)
+    if (reg > LR || !reading->now.slots[reg].is_saved || reading->now.slots[reg].offset != offset)
         return;
     begin_leaving(reading);
     reading->now.slots[reg].is_saved = false;
@@ -103,11 +104,13 @@ read_access(Reading *reading, unsigned mode, bool is_load, unsigned base, int64_
     if (mode == 3)
         move_base(reading, base, offset);
     const bool is_known = find_base(&reading->now, base, &at);
-    for (unsigned i = 0; i < n; i++)
+    for (unsigned i = 0; is_known && i < n; i++) {
+        const int64_t offset_of_reg = at + (mode == 2 ? offset : 0) + (int64_t)i * WORD;
         if (is_load)
-            restore_reg(reading, regs[i]);
-        else if (is_known)
-            save_reg(&reading->now, regs[i], at + (mode == 2 ? offset : 0) + (int64_t)i * WORD);
+            restore_reg(reading, regs[i], offset_of_reg);
+        else
+            save_reg(&reading->now, regs[i], offset_of_reg);
+    }
     if (mode == 1)
         move_base(reading, base, offset);
 }
@@ -119,12 +122,14 @@ read_pair(Reading *reading, uint32_t insn)
     const unsigned size = insn >> 30, mode = insn >> 23 & 3;
     const bool is_vector = insn >> 26 & 1;
     const unsigned regs[] = { insn & 31, insn >> 10 & 31 };
-    const int64_t unit = is_vector ? INT64_C(4) << size : size == 2 ? 8 : 4;
+    const bool is_load = insn >> 22 & 1;
+    const bool has_tag = !is_vector && size == 1 && !is_load; /* STGP */
+    const int64_t unit = is_vector ? INT64_C(4) << size : has_tag ? 16 : size == 2 ? 8 : 4;
 
     if ((insn & 0x3a000000) != 0x28000000 || size == 3)
         return false;
     /* mode 0: without allocation in a cache */
-    read_access(reading, mode == 0 ? 2 : mode, insn >> 22 & 1, insn >> 5 & 31,
+    read_access(reading, mode == 0 ? 2 : mode, is_load, insn >> 5 & 31,
                 get_signed(insn, 15, 7) * unit, regs, !is_vector && size == 2 ? 2 : 0);
     return true;
 }
@@ -177,11 +182,18 @@ read_add(Reading *reading, uint32_t insn)
     return true;
 }
 
-/* ADD and SUB of a register: the stack pointer has any value then, such as behind alloca() */
+/*
+ * ADD and SUB of a register, and AND and ORR of a constant: the stack pointer has any value then,
+ * such as behind alloca(), or with locals of a large alignment
+ */
 static bool
-read_add_register(Reading *reading, uint32_t insn)
+read_other(Reading *reading, uint32_t insn)
 {
-    if ((insn & 0xbfe00000) != 0x8b200000)
+    enum { SETS_FLAGS = 3 };
+    const bool is_add = (insn & 0xbfe00000) == 0x8b200000;
+    const bool is_logical = (insn & 0x9f800000) == 0x92000000 && (insn >> 29 & 3) != SETS_FLAGS;
+
+    if (!is_add && !is_logical)
         return false;
     if ((insn & 31) == SP)
         reading->now.knows_sp = false;
@@ -206,7 +218,7 @@ static void
 read_insn(Reading *reading, uint32_t insn)
 {
     if (read_pair(reading, insn) || read_single(reading, insn) || read_add(reading, insn) ||
-        read_add_register(reading, insn) || !ends_path(insn))
+        read_other(reading, insn) || !ends_path(insn))
         return;
     if (reading->is_leaving)
         reading->now = reading->body;
@@ -291,9 +303,8 @@ enum {
 };
 
 /*
- * With page-table isolation, processes enter and leave the kernel by code that is also mapped here.
- * This range of addresses has no other code (Linux, Documentation/arch/arm64/memory.rst, "fixed
- * mappings").
+ * With page-table isolation, processes enter and leave the kernel by code that is also mapped here,
+ * from Linux 6.9 on. This range of addresses has no other code (arch/arm64/include/asm/fixmap.h).
  */
 #define TRAMPOLINES_START UINT64_C(0xffffffffff000000)
 

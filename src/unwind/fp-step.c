@@ -28,10 +28,7 @@ UprofStep
 uprof_fp_step(const UprofUnwindContext *context, UprofCursor *cursor)
 {
     const UprofArch *arch = uprof_sym_arch(context->sym);
-    /* aarch64 has no other use of the frame pointer. */
-    const bool is_certain =
-        cursor->how == UPROF_HOW_FP || (arch->family == UPROF_FAMILY_ARM && cursor->is_return);
-    const UprofStep root = is_certain ? UPROF_STEP_BASE : UPROF_STEP_PASS;
+    const UprofStep root = cursor->how == UPROF_HOW_FP ? UPROF_STEP_BASE : UPROF_STEP_PASS;
     UprofRegs *regs = &cursor->regs;
     const unsigned word_bytes = regs->word_bytes;
     uint64_t record[2];
@@ -45,6 +42,9 @@ uprof_fp_step(const UprofUnwindContext *context, UprofCursor *cursor)
         return UPROF_STEP_LOST;
     if (!read_record(context->snapshot, regs->fp, word_bytes, record))
         return UPROF_STEP_CUT;
+    /* An empty record in memory is the last one of an aarch64 stack (AAPCS64, 6.4.6). */
+    if (record[1] == 0 && record[0] == 0 && arch->family == UPROF_FAMILY_ARM && cursor->is_return)
+        return UPROF_STEP_BASE;
     if (record[1] == 0)
         return root;
 

@@ -156,14 +156,15 @@ is_process_root(const UprofUnwindContext *context, const UprofCursor *cursor)
 /*
  * This rule makes endless stacks impossible: a caller's stack pointer is higher. It may be lower
  * only a few times, where a kernel switches stacks. It may be the same where a call leaves the
- * return address in a register, which only the innermost or an interrupted function does not have
- * to save.
+ * return address in a register: a function that calls nothing may leave the address there, and need
+ * no stack.
  */
 static bool
 has_risen(const UprofUnwindContext *context, const UprofCursor *cursor, uint64_t sp,
           bool was_return, unsigned *n_lower)
 {
-    const bool may_be_same = !was_return && uprof_sym_arch(context->sym)->lr != 0;
+    const bool may_be_same =
+        !was_return && cursor->is_return && uprof_sym_arch(context->sym)->lr != 0;
 
     return cursor->regs.sp > sp || (cursor->regs.sp == sp && may_be_same) ||
            (cursor->is_switched && (*n_lower)++ < UPROF_STACK_SWITCHES_MAX);

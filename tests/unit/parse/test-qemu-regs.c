@@ -271,7 +271,7 @@ static const struct {
     { "no-sp",       " SP=", " SQ=", "*: no 'SP' up to here" },
     { "no-x17",      "X17=", "Y17=", "*: no 'X17' up to here" },
     { "no-pstate",   "PSTATE", "PSTATS", "*: no 'PSTATE' up to here" },
-    { "long-pstate", "PSTATE=0", "PSTATE=10", "*: bad value of 'PSTATE'" },
+    { "long-pstate", "PSTATE=0", "PSTATE=100000000000000000", "*: bad value of 'PSTATE'" },
     { "long-x00",    "X00=f", "X00=1f", "*line 1: bad value of 'X00'" },
     { "no-value",    "X30=0068498040201c7c  SP=ffffffffc0009f80", "X30=", "*line 11: bad value of 'X30'" },
 };

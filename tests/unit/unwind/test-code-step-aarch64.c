@@ -121,6 +121,26 @@ static const Case cases[] = {
         { 0xa8c17bfd, 80, false, false, true, 80 },
         { 0x6cc427e8, 64, IN_REGS },                    /* ldp d8, d9, [sp], #64 */
         { 0xd65f03c0, 0, IN_REGS } } },
+    { "other-loads", 32, 24, 16, {
+        { 0xa9be7bfd, 0, IN_REGS },
+        { 0x910003fd, 32, true, true, true, 0 },
+        { 0xf9000bf3, 32, true, false, true, 32 },
+        { 0xf9400013, 32, false, false, false, 32 },    /* ldr x19, [x0] */
+        { 0xf940003e, 32, false, false, false, 32 },    /* ldr x30, [x1] */
+        { 0x14000001, 32, false, false, false, 32 },    /* b +4 */
+        { 0x91000400, 32, false, false, false, 32 },
+        { 0xf9400bf3, 32, false, false, false, 32 },
+        { 0xa8c27bfd, 32, false, false, true, 32 },
+        { 0xd65f03c0, 0, IN_REGS } } },
+    { "aligned-locals", 16, 8, 0, {
+        { 0xa9bf7bfd, 0, IN_REGS },
+        { 0x910003fd, 16, true, true, true, 0 },
+        { 0xd10083e9, 16, false, false, true, 16 },     /* sub x9, sp, #32 */
+        { 0x927be93f, 16, false, false, true, 16 },     /* and sp, x9, #0xffffffffffffffe0 */
+        { 0x91000400, 0x60, false, false, true, 16 },
+        { 0x910003bf, 0x60, false, false, true, 16 },   /* mov sp, x29 */
+        { 0xa8c17bfd, 16, false, false, true, 16 },
+        { 0xd65f03c0, 0, IN_REGS } } },
     { "ends-in-a-call", 16, 8, 0, {
         { 0xa9bf7bfd, 0, IN_REGS },
         { 0x910003fd, 16, true, true, true, 0 },
