@@ -30,8 +30,8 @@ enum {
 #define EPD_BOTH (EPD_LOWER | EPD_UPPER)
 
 /*
- * Formats of tables. Of roots that are as good, the one with the first format counts, which has the
- * most levels: a table of a lower level translates the address as well, but is not the root.
+ * The formats of tables. Several tables may translate all known addresses: a table of a lower level
+ * does so, too, but is no root. So the first format counts, because it has the most levels.
  */
 static const struct {
     uint8_t page_shift;

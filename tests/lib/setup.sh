@@ -28,7 +28,7 @@ build_packages=(
 )
 # The packages for aarch64 build its guests, run them, and show their stacks.
 live_packages=(libvirt-daemon-system libvirt-clients qemu-system-x86 util-linux mount procps python3 gdb debuginfod
-    gcc-aarch64-linux-gnu qemu-system-arm gdb-multiarch)
+    gcc-aarch64-linux-gnu libc6-dev-arm64-cross qemu-system-arm gdb-multiarch)
 # The first package builds the module for Xen. The others make the images of both labs.
 xen_packages=(libxen-dev libc6-dev)
 lab_packages_here=(mmdebstrap e2fsprogs gzip util-linux qemu-system-x86)

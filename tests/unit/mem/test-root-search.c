@@ -143,8 +143,7 @@ test_found(gconstpointer data)
     g_assert_cmpint(guest->base.resets, ==, 0);
 }
 
-/* Of a table and the table above it, both of which translate the addresses, the upper one is the
- * root. */
+/* A root, and the table below it, both translate the addresses. The search finds the root. */
 static void
 test_highest_table(void)
 {
