@@ -255,7 +255,8 @@ test_hostile(void)
         if (page + RAM - TABLES >= 4 * TABLE_BYTES || page + RAM < TABLES)
             memory_guest_put_u64(guest, RAM + page + in_root, (TABLES + TABLE_BYTES) | 3);
     g_assert_false(sample(guest, mem, CODE + 0x10, STACK + 0xff0, &word));
-    g_assert_cmpint(guest->tally->spans, >, 50 * 1000);
+    /* the search may also end by its time */
+    g_assert_cmpint(guest->tally->spans, >, 10 * 1000);
     g_assert_cmpint(guest->tally->spans, <=, ENTRIES_MAX + BLOCK_SPANS);
     g_assert_true(sample(guest, mem, CODE + 0x10, STACK + 0xff0, &word));
     g_assert_cmphex(word, ==, WORD);
