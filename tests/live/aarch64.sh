@@ -5,15 +5,16 @@
 # tells; functions have their shares, and no caller of a leaf is lost; gdb shows the same stacks
 #
 # $UPROF_LIVE_SAMPLES: of the shares of each guest
+# $UPROF_LIVE_ADDRESSES: random addresses of each guest, which QEMU translates, too
 # $UPROF_LIVE_STACKS: states of each guest that gdb shows, too
 # shellcheck source=tests/live/lib.sh
 source "$(dirname "$0")/lib.sh"
 # shellcheck disable=SC2034 # setup.sh uses it
 guest_arch=aarch64
 page_walk=$(realpath "$4")
-samples_wanted=${UPROF_LIVE_SAMPLES:-300}
-stacks_wanted=${UPROF_LIVE_STACKS:-4}
-addresses=1000
+samples_wanted=${UPROF_LIVE_SAMPLES:-200}
+stacks_wanted=${UPROF_LIVE_STACKS:-3}
+addresses=${UPROF_LIVE_ADDRESSES:-400}
 
 # walks IMAGE CPU CMDLINE: our walks agree with QEMU's translation
 walks()
