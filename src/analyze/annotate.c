@@ -8,6 +8,8 @@
 #include "uprof/clock.h"
 #include "uprof/x86-text.h"
 
+#include <inttypes.h>
+
 enum { SWEEP_BYTES_MAX = 1024 * 1024 }; /* of a function that are decoded in a row */
 
 #define BAD_TEXT "(bad)" /* as objdump */
@@ -30,6 +32,14 @@ typedef struct {
     GArray *rows;                     /* of Row, of this function; owned */
 } Annotating;
 
+/* The number of an instruction of aarch64, as binutils write what they do not know. */
+static void
+write_arm_insn(UprofX86Text *text, const uint8_t *bytes)
+{
+    text->len = sizeof(uint32_t);
+    g_snprintf(text->text, sizeof(text->text), ".inst 0x%08" PRIx32, uprof_read_le32(bytes));
+}
+
 /* Returns: false if the bytes at the row's address are not known */
 static bool
 decode_row(const Annotating *annotating, Row *row)
@@ -42,8 +52,10 @@ decode_row(const Annotating *annotating, Row *row)
     if (code.len == 0)
         return false;
     row->has_text = true;
-    if (!uprof_x86_text((UprofSlice){ code.bytes, code.len }, place.link_address, code.word_bytes,
-                        &row->text))
+    if (uprof_sym_arch(annotating->sym)->family == UPROF_FAMILY_ARM && code.len >= sizeof(uint32_t))
+        write_arm_insn(&row->text, code.bytes);
+    else if (!uprof_x86_text((UprofSlice){ code.bytes, code.len }, place.link_address,
+                             code.word_bytes, &row->text))
         row->text = (UprofX86Text){ .len = 1, .text = BAD_TEXT };
     return true;
 }

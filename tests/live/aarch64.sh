@@ -12,7 +12,8 @@ source "$(dirname "$0")/lib.sh"
 # shellcheck disable=SC2034 # setup.sh uses it
 guest_arch=aarch64
 page_walk=$(realpath "$4")
-samples_wanted=${UPROF_LIVE_SAMPLES:-200}
+samples_wanted=${UPROF_LIVE_SAMPLES:-600}
+chain='guest_entry;guest_main;main_loop(;function_[123](;work)?)?'
 stacks_wanted=${UPROF_LIVE_STACKS:-3}
 addresses=${UPROF_LIVE_ADDRESSES:-400}
 
@@ -28,17 +29,24 @@ walks()
     destroy_guest "$name"
 }
 
-# shares IMAGE CPU EXPRESSION: the shares of the functions, complete stacks, and how callers are found
-shares()
+# complete IMAGE CPU SAMPLES EXPRESSION: stacks are complete, and how callers are found
+complete()
 {
-    local name=${guest_prefix}$1
+    name=${guest_prefix}$1
     boot "$name" split 1 "$1" "$2"
-    sample "$samples_wanted" "$work/x" "$name"
+    sample "$3" "$work/x" "$name"
     result sidecar "$work/x.meta.json" "stacks['complete'] == samples['running']" \
-        "frames['named'] == frames['total']" "0 < call_sites['agreed'] == call_sites['checked']" "$3"
-    result shares "$name" "$samples_wanted" "$work/x.folded"
+        "frames['named'] == frames['total']" "0 < call_sites['agreed'] == call_sites['checked']" "$4"
+    result stacks "$name" 100 "$chain" "$work/x.folded"
     must_run "$name"
     destroy_guest "$name"
+}
+
+# shares IMAGE CPU EXPRESSION: the same, and functions have their shares
+shares()
+{
+    complete "$1" "$2" "$samples_wanted" "$3"
+    result shares "$name" "$samples_wanted" "$work/x.folded"
 }
 
 # names_by_gdb NAME IMAGE: prints the functions of a paused guest's stack
@@ -95,6 +103,8 @@ captured()
     sample 20 "$work/x" --capture "$work/x.capture" "$name"
     profile 0 report -q -f folded "$work/x.capture"
     cmp -s "$work/out" "$work/x.folded" || fail "not the same: $(diff "$work/out" "$work/x.folded")"
+    profile 0 report -q --annotate work "$work/x.capture"
+    grep -qE '\.inst 0x[0-9a-f]{8}' "$work/out" || fail "no instructions: $(head -n 5 "$work/out")"
     grep -qE "^$name;guest_entry;guest_main;deep_loop;deep_00;.*;deep_63;work [0-9]+$" "$work/x.folded" ||
         fail "no deep stack: $(cut -c 1-200 "$work/x.folded")"
     profile 0 check "${patient[@]}" "$name"
@@ -117,12 +127,12 @@ walks guestarm16k max 'split high'
 walks guestarm16k52 max 'split high'
 walks guestarm64k max 'split high'
 walks guestarm64k52 max 'split high'
-shares guestarm cortex-a57 "frames['cfi'] > 0"
-shares guestarmleaf cortex-a57 "frames['cfi'] == 0"
+complete guestarm cortex-a57 80 "frames['cfi'] > 0"
+complete guestarmleaf cortex-a57 80 "frames['cfi'] == 0"
+complete guestarmtables cortex-a57 80 "frames['cfi'] > 0"
+complete guestarmclangbare max 80 "frames['cfi'] == 0"
+complete guestarmsigned max 80 "frames['cfi'] == 0"
 shares guestarmbare max "frames['cfi'] == 0"
-shares guestarmtables cortex-a57 "frames['cfi'] > 0"
-shares guestarmclangbare max "frames['cfi'] == 0"
-shares guestarmsigned max "frames['cfi'] == 0"
 two_vcpus
 captured
 command -v gdb-multiarch >/dev/null || skip 'there is no gdb-multiarch'
