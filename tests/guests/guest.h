@@ -89,6 +89,9 @@ void recursion_loop(void);
 void phases_loop(void);
 void change_phase(void);
 void vcpu0_loop(void);
+void start_ap(void); /* smp-pc.c or virt.c */
+void ap_main(void);
+extern volatile bool ap_running;
 #ifdef __x86_64__
 void idle_loop(void);
 void halfidle_loop(void);

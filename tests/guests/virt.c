@@ -31,9 +31,6 @@ struct tree_header {
 unsigned long guest_setup(const struct tree_header *tree);
 void guest_fault(uint64_t syndrome, uint64_t pc, uint64_t address);
 void guest_entry_ap(void);
-void ap_main(void);
-
-static volatile bool ap_running;
 
 static uint64_t
 call_firmware(uint64_t function, uint64_t first, uint64_t second)
@@ -177,53 +174,9 @@ guest_setup(const struct tree_header *tree)
     return paging_setup();
 }
 
-static void
+/* Makes guest_entry_ap run on vCPU 1 */
+void
 start_ap(void)
 {
     call_firmware(PSCI_CPU_ON, 1, (uintptr_t)guest_entry_ap);
-}
-
-NOINLINE static void
-vcpu0_work(unsigned long iterations)
-{
-    volatile unsigned long sum = iterations;
-
-    while (iterations-- > 0)
-        sum = sum * 5 + 1;
-}
-
-NOINLINE static void
-vcpu1_work(unsigned long iterations)
-{
-    volatile unsigned long sum = iterations;
-
-    while (iterations-- > 0)
-        sum = sum * 5 + 1;
-}
-
-NOINLINE void
-vcpu0_loop(void)
-{
-    start_ap();
-    for (;;) {
-        vcpu0_work(10 * options.unit);
-        uprof_counter++;
-    }
-}
-
-NOINLINE static void
-vcpu1_loop(void)
-{
-    for (;;) {
-        vcpu1_work(10 * options.unit);
-        uprof_counter_ap++;
-    }
-}
-
-/* Called by guest_entry_ap */
-NOINLINE void
-ap_main(void)
-{
-    ap_running = true;
-    vcpu1_loop();
 }
