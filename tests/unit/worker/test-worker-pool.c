@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #include <glib.h>
+#include <poll.h>
 #include <signal.h>
 #include <string.h>
 
@@ -221,6 +222,54 @@ test_replaced(void)
     tear_down(&fixture);
 }
 
+/* The worker whose process kill_reader() kills. */
+static UprofWorker *reader;
+
+/* Kills the process that has asked for the read, and returns when nobody can receive the answer. */
+static void
+kill_reader(MemoryGuest *guest, MemoryCall call, gint n)
+{
+    struct pollfd wait = { .fd = reader->requests };
+
+    if (call != MEMORY_READ)
+        return;
+    kill(reader->pid, SIGKILL);
+    if (poll(&wait, 1, LIMIT_S * 1000) != 1 || !(wait.revents & POLLHUP))
+        g_error("the process of the worker does not end");
+}
+
+/* A worker that dies before it has its answer has broken no rule. */
+static void
+test_dies_before_answer(void)
+{
+    g_autoptr(GError) error = NULL;
+    const uint64_t end_ns = uprof_clock_now_ns() + LIMIT_S * UPROF_NS_PER_S;
+    Fixture fixture;
+    UprofSnapshot *slot;
+
+    set_up(&fixture);
+    const UprofWorkerPlan plan = { .symbols = { .files = fixture.no_names } };
+    g_autoptr(UprofWorkers) workers = uprof_workers_new(&plan, &error);
+    g_assert_no_error(error);
+    g_autoptr(UprofRing) ring = uprof_ring_new(N_SLOTS, &error);
+    g_assert_no_error(error);
+    reader = add_worker(&fixture, workers);
+    fixture.guest->hook = kill_reader;
+    uprof_workers_feed(workers, ring, false);
+    while (!uprof_worker_is_dead(reader)) {
+        if (uprof_ring_take(ring, &slot, 1)) {
+            fill_slot(&fixture, slot, reader);
+            uprof_ring_publish(ring, &slot, 1);
+        }
+        if (uprof_clock_now_ns() >= end_ns)
+            g_error("the worker reads nothing");
+    }
+    uprof_workers_stop(workers);
+    g_assert_cmpstr(reader->why_dead, ==, NULL);
+    uprof_worker_free(reader);
+    tear_down(&fixture);
+}
+
 int
 main(int argc, char **argv)
 {
@@ -228,5 +277,6 @@ main(int argc, char **argv)
     g_test_add_data_func("/worker-pool/full/alone", GINT_TO_POINTER(1), test_full);
     g_test_add_data_func("/worker-pool/full/of-two", GINT_TO_POINTER(2), test_full);
     g_test_add_func("/worker-pool/replaced", test_replaced);
+    g_test_add_func("/worker-pool/dies-before-answer", test_dies_before_answer);
     return g_test_run();
 }
