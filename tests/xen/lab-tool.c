@@ -16,7 +16,8 @@
  * lab-tool storm WAY ROUNDS DOMID MARKER PROGRAM [ARGUMENT...]
  *     in each round runs PROGRAM, waits for its first hold and then for a random time,
  *     and sends a signal: WAY is kill, group (kills the process group), stop, guardian
- *     (kills the guardian) or term. After at most 3.5 s the domain must run and not be
+ *     (kills the guardian), spawner or worker (kills this process, and later ends the run
+ *     by SIGTERM) or term. After at most 3.5 s the domain must run and not be
  *     held, and must stay so. Prints the number of rounds that hit a hold, and fails if
  *     this number is too low.
  *
@@ -58,7 +59,8 @@ enum {
     END_MS = 3500,
     QUIET_MS = 60, /* longest delay of a stop that a dead run has requested */
     RANDOM_US = 50000,
-    SEEK_MS = 3000, /* a new run seldom holds, and this process takes CPU time from the run */
+    LOSS_US = 500000, /* longest time from the death of a process to SIGTERM */
+    SEEK_MS = 3000,   /* a new run seldom holds, and this process takes CPU time from the run */
     STOPPED_MS = 4000,
 };
 
@@ -270,18 +272,60 @@ map_marker(const char *path)
     return page == MAP_FAILED ? NULL : (const void *)(page + 4);
 }
 
+static bool
+has_name(int pid, const char *name)
+{
+    char path[64], comm[32] = "";
+
+    snprintf(path, sizeof(path), "/proc/%d/comm", pid);
+    FILE *file = fopen(path, "re");
+    if (!file)
+        return false;
+    const bool is_read = fgets(comm, sizeof(comm), file) != NULL;
+    fclose(file);
+    comm[strcspn(comm, "\n")] = '\0';
+    return is_read && strcmp(comm, name) == 0;
+}
+
+/* Returns: the child of the process @pid with this name; 0 if there is none */
 static pid_t
-child_of(pid_t pid)
+find_child(pid_t pid, const char *name)
 {
     char path[64];
-    int child = 0;
+    int child;
+    pid_t found = 0;
 
     snprintf(path, sizeof(path), "/proc/%d/task/%d/children", (int)pid, (int)pid);
     FILE *file = fopen(path, "re");
-    if (!file || fscanf(file, "%d", &child) != 1)
-        fail("the profiler has no guardian");
-    fclose(file);
-    return child;
+    while (file && found == 0 && fscanf(file, "%d", &child) == 1)
+        if (has_name(child, name))
+            found = child;
+    if (file)
+        fclose(file);
+    return found;
+}
+
+/* Returns: the process @name of the run @pid, which is waited for */
+static pid_t
+find_process(pid_t pid, const char *name)
+{
+    const uint64_t until_ns = now_ns() + (uint64_t)START_MS * 1000000;
+
+    for (;;) {
+        pid_t found;
+        if (strcmp(name, "guardian") == 0) {
+            found = find_child(pid, "uprof-guardian");
+        } else {
+            found = find_child(pid, "uprof-spawner");
+            if (found != 0 && strcmp(name, "worker") == 0)
+                found = find_child(found, "uprof-worker");
+        }
+        if (found != 0)
+            return found;
+        if (now_ns() > until_ns)
+            fail("the profiler has no %s", name);
+        sleep_us(1000);
+    }
 }
 
 static pid_t
@@ -308,7 +352,11 @@ end(const char *way, pid_t pid, bool *may_live)
     } else if (strcmp(way, "group") == 0) {
         kill(-pid, SIGKILL);
     } else if (strcmp(way, "guardian") == 0) {
-        kill(child_of(pid), SIGKILL);
+        kill(find_process(pid, way), SIGKILL);
+    } else if (strcmp(way, "spawner") == 0 || strcmp(way, "worker") == 0) {
+        kill(find_process(pid, way), SIGKILL);
+        sleep_us(random() % LOSS_US);
+        kill(pid, SIGTERM);
     } else if (strcmp(way, "term") == 0) {
         kill(pid, SIGTERM);
     } else if (strcmp(way, "stop") == 0) {

@@ -664,6 +664,8 @@ lab_tests=(
     'storm-group    storm group 3 pvh'
     'storm-term     storm term 3 pvh'
     'storm-guardian storm guardian 3 pvh'
+    'storm-spawner  storm spawner 3 pvh'
+    'storm-worker   storm worker 3 pvh'
     'storm-stop     storm stop 2 pvh'
 )
 lab_measurements=(
