@@ -208,7 +208,12 @@ open_plugged_vcpus(DirectGuest *direct, UprofTracer *tracer, const char **why)
     return n_open;
 }
 
-/* One hold in the calling thread. Returns: false if the registers could not be read */
+/*
+ * One hold in the calling thread.
+ *
+ * Returns: false if the registers could not be read, or the vCPU could not be released: then QEMU
+ * must not be asked, because it would wait for the vCPU
+ */
 static bool
 hold_once(const DirectGuest *direct, UprofKvmVcpu *vcpu, UprofTracer *tracer, UprofRegs *regs,
           uint64_t *hold_ns)
@@ -221,7 +226,7 @@ hold_once(const DirectGuest *direct, UprofKvmVcpu *vcpu, UprofTracer *tracer, Up
         ok = uprof_kvm_vcpu_check_page(vcpu);
         if (ok)
             uprof_kvm_vcpu_regs(vcpu, regs);
-        uprof_tracee_release(tracee);
+        ok = uprof_tracee_release(tracee) == UPROF_TRACE_RELEASED && ok;
         *hold_ns = tracee->released_ns - tracee->asked_ns;
     }
     uprof_tracer_disarm(tracer);
