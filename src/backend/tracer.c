@@ -110,6 +110,15 @@ set_timer(const UprofTracer *tracer, uint64_t limit_ns)
         timer_settime(tracer->timer, 0, &when, NULL);
 }
 
+/* As waitpid(). A thread that is taken for gone would stay stopped, so an error must come twice. */
+static pid_t
+wait_for_tracee(pid_t thread, int *status, int options)
+{
+    const pid_t waited = waitpid(thread, status, options);
+
+    return waited < 0 && errno != EINTR ? waitpid(thread, status, options) : waited;
+}
+
 /*
  * The wait sleeps from the start. Polling with WNOHANG for the first 5 to 40 us did not
  * shorten holds of a running vCPU (median 25 to 31 us with and without). If the vCPU shares
@@ -125,7 +134,7 @@ wait_for_stop(const UprofTracer *tracer, pid_t thread, uint64_t until_ns, int *s
     bool again;
 
     do {
-        waited = waitpid(thread, status, options);
+        waited = wait_for_tracee(thread, status, options);
         const bool is_open = waited == 0 || (waited < 0 && errno == EINTR);
         const uint64_t now_ns = is_open ? uprof_clock_now_ns() : 0;
         again = is_open && now_ns < until_ns;
@@ -241,7 +250,7 @@ uprof_tracee_release_late(UprofTracee *tracee)
         return UPROF_TRACE_RELEASED;
     g_assert(tracee->owner == uprof_thread_number());
     const uint64_t since_ns = tracee->checked_ns, now_ns = uprof_clock_now_ns();
-    const pid_t waited = waitpid(tracee->thread, &status, __WALL | WNOHANG);
+    const pid_t waited = wait_for_tracee(tracee->thread, &status, __WALL | WNOHANG);
     const UprofTraceAnswer answer = classify_wait(tracee, waited, status);
     if (waited == 0)
         tracee->checked_ns = now_ns;
