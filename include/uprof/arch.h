@@ -97,6 +97,11 @@ typedef struct {
     uint8_t n_regs;       /* general registers, including the program counter */
     uint8_t pc, sp, fp;   /* DWARF numbers of these registers */
     uint8_t lr;           /* of the register in which a call leaves the return address; 0: none */
+    /* Indices of UprofRegs.sys: the roots of the page tables that map a kernel and a process. */
+    uint8_t kernel_root, user_root;
+    /* Bits of the word in which an exception saves the mode (CS, PSTATE), and their value for user
+     * code. */
+    uint8_t mode_mask, user_mode;
     /* (nullable): maps numbers of the architecture's own psABI, which its unwind tables use,
      * to the numbers here; %NULL if both are the same */
     const uint8_t *dwarf_regs;

@@ -36,7 +36,7 @@ typedef struct {
     uint32_t regs_bytes;  /* from the saved user registers to the top of a task's kernel stack;
                            * 0 if unknown */
     uint32_t regs_len;    /* bytes of saved registers */
-    uint32_t regs_cs;     /* offset of the code segment in the saved registers */
+    uint32_t regs_mode;   /* offset of the word with the mode (CS, PSTATE) in the saved registers */
     uint32_t regs_sp;     /* offset of the stack pointer in the saved registers */
     uint32_t task_mm;     /* offset of a pointer that only the tasks of processes have */
     uint32_t mm_tables;   /* where it points: offset of the pointer to the page tables */

@@ -25,12 +25,12 @@ typedef struct {
     /* struct pt_regs in words: its length, and where the processor's own frame begins in it */
     uint8_t regs_words;
     uint8_t frame_word;
-    /* the processor's own frame: word numbers from its lowest address on */
-    uint8_t pc_word, cs_word, flags_word, sp_word;
+    /* the processor's own frame: word numbers from its lowest address on; @mode_word: CS, PSTATE */
+    uint8_t pc_word, mode_word, flags_word, sp_word;
     /* segments of kernel and user code */
     const UprofLinuxSegment *segments;
     uint8_t n_segments;
-    /* privilege of user code, as in UprofRegs.privilege and in the low bits of @cs_word */
+    /* privilege of user code, as in UprofRegs.privilege and in the low bits of CS */
     uint8_t user_privilege;
     /* the register in which the processor keeps the return address of a system call */
     uint8_t syscall_pc_reg;
@@ -53,6 +53,15 @@ typedef struct {
     size_t member; /* offset in UprofLinuxSymbols, in bytes */
 } UprofLinuxSymbolName;
 
+/** UprofLinuxSymbols: addresses of the kernel's symbols (linux/kernel-symbols-priv.h) */
+typedef struct UprofLinuxSymbols UprofLinuxSymbols;
+
+/** UprofLinuxMaps: guest-virtual addresses; 0 if unknown */
+typedef struct {
+    uint64_t all_memory; /* of the direct map of all memory: of the first byte of physical memory */
+    uint64_t all_pages;  /* of the array of struct page: of the first page of physical memory */
+} UprofLinuxMaps;
+
 /** UprofLinuxArch: one row */
 typedef struct {
     /* Addresses where the kernel's image and its modules may lie; @..._end is the first address
@@ -68,6 +77,8 @@ typedef struct {
 
     /* Bytes of a task's kernel stack and of an interrupt stack. */
     uint32_t stack_bytes, irq_stack_bytes;
+    /* Has the kernel a pointer to the start of each interrupt stack, or to its last word? */
+    bool has_start_of_irq_stack;
     /* Bytes that a kernel with FRED keeps above a task's saved registers. */
     uint32_t fred_bytes;
     /* (nullable): %NULL if processes, their stacks and tasks are not supported */
@@ -91,13 +102,16 @@ typedef struct {
     bool (*find_anchor)(UprofMem *mem, unsigned vcpu, const UprofRegs *regs, uint64_t *anchor);
     /* Changes the page-table root in @regs to one that maps the whole kernel. */
     void (*use_kernel_root)(UprofMem *mem, unsigned vcpu, UprofRegs *regs, uint64_t anchor);
-    /* Reads or replaces the guest-physical address of the topmost page table. */
-    uint64_t (*root)(const UprofRegs *regs);
-    void (*set_root)(UprofRegs *regs, uint64_t root);
     /* bits of the root in which two processes differ */
     uint64_t root_mask;
     /* Has the direct map of all memory the page tables at the addresses that the processor uses? */
     bool (*has_direct_roots)(const UprofRegs *regs);
+    /*
+     * Finds where the kernel maps all memory. @regs: that map the kernel. @maps: (out): 0 where
+     * unknown. For rare searches: reads are not counted.
+     */
+    void (*find_maps)(UprofMem *mem, unsigned vcpu, const UprofRegs *regs,
+                      const UprofLinuxSymbols *symbols, UprofLinuxMaps *maps);
     /* Can user code run on page tables that the kernel does not list for its process? */
     bool (*has_hidden_user_root)(const UprofRegs *regs);
     /*

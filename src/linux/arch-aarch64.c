@@ -4,10 +4,13 @@
  *
  * Sources: Linux, Documentation/arch/arm64/memory.rst (address ranges), arch/arm64/mm/mmu.c
  * (map_kernel: how the image is mapped), arch/arm64/kernel/vmlinux.lds.S (SEGMENT_ALIGN),
- * arch/arm64/include/asm/memory.h (THREAD_SIZE, IRQ_STACK_SIZE).
+ * arch/arm64/include/asm/memory.h (THREAD_SIZE, IRQ_STACK_SIZE, PAGE_OFFSET, VMEMMAP_START),
+ * arch/arm64/include/asm/ptrace.h (saved registers), arch/arm64/kernel/process.c (__entry_task),
+ * arch/arm64/kernel/irq.c (irq_stack_ptr).
  */
 #include "uprof/linux-arch.h"
 
+#include "kernel-memory-priv.h"
 #include "kernel-symbols-priv.h"
 
 /*
@@ -27,6 +30,16 @@
 static const UprofLinuxSymbolName symbols[] = {
     { "swapper_pg_dir",   SYMBOL(root) },
     { "__per_cpu_offset", SYMBOL(cpu_areas) },
+    { "__entry_task",     SYMBOL(current) },
+    { "irq_stack_ptr",    SYMBOL(irq_stack) },
+    { "memstart_addr",    SYMBOL(memory_start) },
+};
+
+/* struct pt_regs: x0 to x30, sp, pc, pstate, and more */
+static const UprofLinuxEntryFrame entry_frame = {
+    .regs_words = 42, .frame_word = 31,
+    .sp_word = 0, .pc_word = 1, .mode_word = 2, .flags_word = 2,
+    .user_privilege = 3,
 };
 /* clang-format on */
 
@@ -52,16 +65,61 @@ use_kernel_root(G_GNUC_UNUSED UprofMem *mem, G_GNUC_UNUSED unsigned vcpu,
 {
 }
 
-static uint64_t
-get_root(const UprofRegs *regs)
+/* Returns: does the kernel map the physical address @gpa at @gva? */
+static bool
+is_at(UprofMem *mem, unsigned vcpu, const UprofRegs *regs, uint64_t gva, uint64_t gpa)
 {
-    return regs->sys[UPROF_ARM_TTBR1];
+    uint64_t found, left;
+
+    return uprof_mem_translate(mem, vcpu, regs, gva, &found, &left, NULL) && found == gpa;
 }
 
-static void
-set_root(UprofRegs *regs, uint64_t root)
+static bool
+is_mapped(UprofMem *mem, unsigned vcpu, const UprofRegs *regs, uint64_t gva)
 {
-    regs->sys[UPROF_ARM_TTBR1] = root;
+    uint64_t gpa, left;
+
+    return uprof_mem_translate(mem, vcpu, regs, gva, &gpa, &left, NULL);
+}
+
+/*
+ * Both maps begin at constant addresses, which depend on how many bits of an address the kernel is
+ * built for. No variable tells this number. The kernel's own topmost page table shows which one is
+ * right: the direct map must lead to it, and it must have a struct page. The array of these lies
+ * elsewhere from Linux 6.9 on. Only kernels with pages of 4 KiB have their files' pages read.
+ */
+static void
+find_maps(UprofMem *mem, unsigned vcpu, const UprofRegs *regs, const UprofLinuxSymbols *found,
+          UprofLinuxMaps *maps)
+{
+    enum { STRUCT_PAGE_SHIFT = 6, PAGE_SHIFT = 12, MIN_BITS_MAX = 48, GRANULE_4K = 2 };
+    static const uint8_t sizes[] = { 52, 48, 47, 42, 39, 36 };
+    const UprofKernelMemory memory = { .mem = mem, .vcpu = vcpu, .regs = regs };
+    const uint64_t root = regs->sys[UPROF_ARM_TTBR1] & ROOT_FRAME;
+    uint64_t start;
+
+    *maps = (UprofLinuxMaps){ 0 };
+    if (found->memory_start == 0 ||
+        !uprof_kernel_read_word_always(&memory, found->memory_start, &start))
+        return;
+    for (size_t i = 0; i < G_N_ELEMENTS(sizes) && maps->all_memory == 0; i++) {
+        const uint64_t direct = UINT64_MAX << sizes[i];
+        if (!is_at(mem, vcpu, regs, direct - start + root, root))
+            continue;
+        maps->all_memory = direct - start;
+        const uint64_t direct_end = UINT64_MAX << (MIN(sizes[i], MIN_BITS_MAX) - 1);
+        const uint64_t pages[] = {
+            -(UINT64_C(1) << 30) - ((direct_end - direct) >> (PAGE_SHIFT - STRUCT_PAGE_SHIFT)),
+            UINT64_MAX << (sizes[i] - (PAGE_SHIFT - STRUCT_PAGE_SHIFT)),
+        };
+        /* the physical address may be negative */
+        const uint64_t first = (uint64_t)((int64_t)start >> PAGE_SHIFT) << STRUCT_PAGE_SHIFT;
+        const uint64_t own = root >> PAGE_SHIFT << STRUCT_PAGE_SHIFT;
+        for (size_t k = 0; k < G_N_ELEMENTS(pages) && maps->all_pages == 0; k++)
+            if ((regs->sys[UPROF_ARM_TCR] >> 30 & 3) == GRANULE_4K &&
+                is_mapped(mem, vcpu, regs, pages[k] - first + own))
+                maps->all_pages = pages[k] - first;
+    }
 }
 
 static bool
@@ -94,15 +152,17 @@ const UprofLinuxArch uprof_linux_arch_aarch64 = {
     .image_hole_bytes_max = UINT64_C(16) * 1024 * 1024,
     .stack_bytes = 16 * 1024,
     .irq_stack_bytes = 16 * 1024,
+    .has_start_of_irq_stack = true,
+    .entry = &entry_frame,
+    .thread_member = "thread.uw.tp_value",
     .symbols = symbols,
     .n_symbols = G_N_ELEMENTS(symbols),
     .is_kernel_mode = is_kernel_mode,
     .find_anchor = find_anchor,
     .use_kernel_root = use_kernel_root,
-    .root = get_root,
-    .set_root = set_root,
     .root_mask = ROOT_FRAME,
     .has_direct_roots = has_direct_roots,
+    .find_maps = find_maps,
     .has_hidden_user_root = has_hidden_user_root,
     .is_same_root = is_same_root,
 };

@@ -10,6 +10,7 @@
  */
 #include "uprof/linux-arch.h"
 
+#include "kernel-memory-priv.h"
 #include "kernel-symbols-priv.h"
 #include "syscalls-priv.h"
 
@@ -48,7 +49,7 @@ static const UprofLinuxSegment segments[] = {
 static const UprofLinuxEntryFrame entry_frame = {
     .saved_regs = saved_regs, .n_saved_regs = G_N_ELEMENTS(saved_regs),
     .regs_words = 21, .frame_word = 16,
-    .pc_word = 0, .cs_word = 1, .flags_word = 2, .sp_word = 3,
+    .pc_word = 0, .mode_word = 1, .flags_word = 2, .sp_word = 3,
     .segments = segments, .n_segments = G_N_ELEMENTS(segments),
     .user_privilege = 3,
     .syscall_pc_reg = UPROF_X86_RCX,
@@ -148,18 +149,6 @@ use_kernel_root(UprofMem *mem, unsigned vcpu, UprofRegs *regs, uint64_t anchor)
         regs->sys[UPROF_X86_CR3] = root;
 }
 
-static uint64_t
-get_root(const UprofRegs *regs)
-{
-    return regs->sys[UPROF_X86_CR3];
-}
-
-static void
-set_root(UprofRegs *regs, uint64_t root)
-{
-    regs->sys[UPROF_X86_CR3] = root;
-}
-
 /* Xen's paravirtual guests have tables for user mode that may lie anywhere. */
 static bool
 has_hidden_user_root(const UprofRegs *regs)
@@ -172,6 +161,21 @@ static bool
 has_direct_roots(const UprofRegs *regs)
 {
     return regs->sys[UPROF_X86_XEN_PV] == 0;
+}
+
+/* Both addresses are in variables, because KASLR moves the maps, too. */
+static void
+find_maps(UprofMem *mem, unsigned vcpu, const UprofRegs *regs, const UprofLinuxSymbols *found,
+          UprofLinuxMaps *maps)
+{
+    const UprofKernelMemory memory = { .mem = mem, .vcpu = vcpu, .regs = regs };
+
+    if (found->all_memory == 0 ||
+        !uprof_kernel_read_word_always(&memory, found->all_memory, &maps->all_memory))
+        maps->all_memory = 0;
+    if (found->all_pages == 0 ||
+        !uprof_kernel_read_word_always(&memory, found->all_pages, &maps->all_pages))
+        maps->all_pages = 0;
 }
 
 static bool
@@ -205,10 +209,9 @@ const UprofLinuxArch uprof_linux_arch_x86_64 = {
     .is_kernel_mode = is_kernel_mode,
     .find_anchor = find_anchor,
     .use_kernel_root = use_kernel_root,
-    .root = get_root,
-    .set_root = set_root,
     .root_mask = ROOT_FRAME & ~USER_ROOT_BIT,
     .has_direct_roots = has_direct_roots,
+    .find_maps = find_maps,
     .has_hidden_user_root = has_hidden_user_root,
     .is_same_root = is_same_root,
 };

@@ -16,9 +16,10 @@
  *
  * Returns: (transfer full): free it with g_free()
  */
-UprofLinks *uprof_linux_links_make(const UprofLinuxArch *arch, const UprofLinuxSymbols *symbols,
-                                   const UprofLinuxOffsets *offsets, const UprofLinks *before,
-                                   const UprofKernelMemory *memory, unsigned n_vcpus);
+UprofLinks *
+uprof_linux_links_make(const UprofLinuxArch *arch, const UprofLinuxSymbols *symbols,
+                       const UprofLinuxOffsets *offsets, const UprofLinuxMaps *maps,
+                       const UprofLinks *before, const UprofKernelMemory *memory, unsigned n_vcpus);
 
 /** uprof_linux_task_is_named: @name: %UPROF_LINUX_NAME_BYTES bytes: does a NUL follow printable
  * characters? */

@@ -16,8 +16,9 @@ read_pointer(const UprofKernelMemory *memory, uint64_t gva, uint64_t *pointer)
 }
 
 static void
-find_vcpu_links(const UprofLinuxSymbols *symbols, const UprofLinuxOffsets *offsets,
-                const UprofKernelMemory *memory, unsigned cpu, UprofLinksVcpu *links)
+find_vcpu_links(const UprofLinuxArch *arch, const UprofLinuxSymbols *symbols,
+                const UprofLinuxOffsets *offsets, const UprofKernelMemory *memory, unsigned cpu,
+                UprofLinksVcpu *links)
 {
     uint64_t area = 0, task, top;
 
@@ -30,8 +31,11 @@ find_vcpu_links(const UprofLinuxSymbols *symbols, const UprofLinuxOffsets *offse
     /* A CPU that has not started yet has no task. */
     if (current != 0 && read_pointer(memory, area + current, &task))
         links->task_at = area + current;
-    /* Up to 5.10 the pointer is to the end of the stack, behind its last word. */
-    if (irq != 0 && read_pointer(memory, area + irq, &top))
+    if (irq == 0 || !read_pointer(memory, area + irq, &top))
+        return;
+    if (arch->has_start_of_irq_stack)
+        links->irq_at = top + arch->irq_stack_bytes - sizeof(top);
+    else /* Up to 5.10 the pointer is to the end of the stack, behind its last word. */
         links->irq_at = top % UPROF_PAGE_BYTES == 0 ? top - sizeof(top) : top;
 }
 
@@ -62,23 +66,22 @@ is_complete(const UprofLinksVcpu *links, bool has_irq)
 
 UprofLinks *
 uprof_linux_links_make(const UprofLinuxArch *arch, const UprofLinuxSymbols *symbols,
-                       const UprofLinuxOffsets *offsets, const UprofLinks *before,
-                       const UprofKernelMemory *memory, unsigned n_vcpus)
+                       const UprofLinuxOffsets *offsets, const UprofLinuxMaps *maps,
+                       const UprofLinks *before, const UprofKernelMemory *memory, unsigned n_vcpus)
 {
     UprofLinks *links = g_malloc0(sizeof(UprofLinks) + n_vcpus * sizeof(UprofLinksVcpu));
     const UprofLinuxEntryFrame *entry = arch->entry;
 
-    links->root = arch->root(memory->regs);
+    links->root = memory->regs->sys[uprof_mem_arch(memory->mem)->kernel_root];
     links->root_mask = arch->root_mask;
     links->kernel_from = UPROF_UPPER_HALF;
-    if (symbols->all_memory == 0 || !arch->has_direct_roots(memory->regs) ||
-        !read_pointer(memory, symbols->all_memory, &links->all_memory))
-        links->all_memory = 0;
+    if (arch->has_direct_roots(memory->regs) && maps->all_memory >= UPROF_UPPER_HALF)
+        links->all_memory = maps->all_memory;
     links->stack_bytes = arch->stack_bytes;
     links->irq_bytes = arch->irq_stack_bytes;
     links->regs_len = entry->regs_words * WORD;
     links->regs_bytes = links->regs_len + (symbols->fred_entry ? arch->fred_bytes : 0);
-    links->regs_cs = (entry->frame_word + entry->cs_word) * WORD;
+    links->regs_mode = (entry->frame_word + entry->mode_word) * WORD;
     links->regs_sp = (entry->frame_word + entry->sp_word) * WORD;
     links->task_stack = offsets->task_stack <= G_MAXUINT16 ? (uint32_t)offsets->task_stack : 0;
     links->task_thread = offsets->task_thread <= G_MAXUINT16 ? (uint32_t)offsets->task_thread : 0;
@@ -88,7 +91,7 @@ uprof_linux_links_make(const UprofLinuxArch *arch, const UprofLinuxSymbols *symb
         if (before && is_complete(&before->vcpus[i], symbols->hot != 0 || symbols->irq_stack != 0))
             links->vcpus[i] = before->vcpus[i];
         else
-            find_vcpu_links(symbols, offsets, memory, i, &links->vcpus[i]);
+            find_vcpu_links(arch, symbols, offsets, memory, i, &links->vcpus[i]);
     }
     return links;
 }

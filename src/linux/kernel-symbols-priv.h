@@ -12,7 +12,7 @@
  *
  * kernel-symbols.c and the rows of linux-arch.h have the kernel's names of these symbols.
  */
-typedef struct {
+struct UprofLinuxSymbols {
     uint64_t text;   /* _text: first byte of the image */
     uint64_t banner; /* linux_banner: "Linux version ..." */
     uint64_t root;   /* top page table that maps the kernel and no process */
@@ -30,10 +30,11 @@ typedef struct {
     /* offset in a CPU's area: pointer to the last word of the interrupt stack, or to its end */
     uint64_t irq_stack;
 
-    uint64_t all_memory; /* pointer to the direct map of all memory */
-    uint64_t all_pages;  /* pointer to the array of struct page */
-    uint64_t log;        /* pointer to the struct printk_ringbuffer, from 5.10 */
-    uint64_t modules;    /* head of the list of modules */
+    uint64_t all_memory;   /* pointer to the direct map of all memory */
+    uint64_t all_pages;    /* pointer to the array of struct page */
+    uint64_t memory_start; /* aarch64: physical address at which the direct map begins */
+    uint64_t log;          /* pointer to the struct printk_ringbuffer, from 5.10 */
+    uint64_t modules;      /* head of the list of modules */
     /* generated code: heads of lists, and structures that have a list */
     uint64_t bpf_list, ftrace_list, kprobes, optimized_kprobes;
     uint64_t fred_entry;                   /* only in kernels that are built with FRED */
@@ -45,7 +46,7 @@ typedef struct {
     uint64_t wait_start, wait_end, lock_start, lock_end;
     uint64_t info;       /* vmcoreinfo: pointer to its text */
     uint64_t info_bytes; /* vmcoreinfo: length of its text */
-} UprofLinuxSymbols;
+};
 
 /** uprof_linux_symbols_find: @symbols: (out) */
 void uprof_linux_symbols_find(const UprofKallsyms *kallsyms, const UprofLinuxArch *arch,

@@ -212,7 +212,7 @@ find_task_obstacle(const UprofLinux *kernel)
 {
     if (kernel->state != UPROF_LINUX_FOUND)
         return kernel->why ? kernel->why : "no Linux kernel was found in the guest's memory";
-    if (!kernel->arch->entry)
+    if (!kernel->arch->switch_frame)
         return "tasks of this architecture are not supported";
     if (!kernel->has_btf)
         return "the kernel has no type information (BTF); it needs CONFIG_DEBUG_INFO_BTF";
@@ -239,6 +239,15 @@ const UprofLinuxArch *
 uprof_linux_arch(const UprofLinux *kernel)
 {
     return kernel->arch;
+}
+
+UprofLinuxMaps
+uprof_linux_maps(const UprofLinux *kernel, UprofMem *mem)
+{
+    UprofLinuxMaps maps = { 0 };
+
+    kernel->arch->find_maps(mem, kernel->vcpu, &kernel->regs, &kernel->symbols, &maps);
+    return maps;
 }
 
 UprofKernelMemory
@@ -384,7 +393,7 @@ use_permanent_root(UprofLinux *kernel, UprofMem *mem)
     if (kernel->symbols.root == 0 ||
         !uprof_mem_translate(mem, kernel->vcpu, &before, kernel->symbols.root, &gpa, &left, NULL))
         return;
-    kernel->arch->set_root(&kernel->regs, gpa);
+    kernel->regs.sys[uprof_mem_arch(mem)->kernel_root] = gpa;
     if (!read_banner(kernel, mem, banner) || strcmp(banner, kernel->banner) != 0)
         kernel->regs = before;
 }
@@ -514,7 +523,7 @@ read_types(UprofLinux *kernel, const UprofLinuxImage *image)
     kernel->generated_offsets = (UprofLinuxGeneratedOffsets){ 0 };
     if (btf)
         uprof_linux_generated_offsets_find(btf, &kernel->generated_offsets);
-    if (btf && kernel->wants_tasks && kernel->arch->entry)
+    if (btf && kernel->wants_tasks && kernel->arch->switch_frame)
         read_task_types(kernel, btf);
 }
 
@@ -527,8 +536,9 @@ update_links(UprofLinux *kernel, UprofMem *mem)
 
     if (!kernel->arch->entry || !kernel->has_offsets || kernel->all_links->len >= LINKS_MAX)
         return;
+    const UprofLinuxMaps maps = uprof_linux_maps(kernel, mem);
     UprofLinks *links = uprof_linux_links_make(kernel->arch, &kernel->symbols, &kernel->offsets,
-                                               kernel->links, &memory, kernel->n_vcpus);
+                                               &maps, kernel->links, &memory, kernel->n_vcpus);
     if (kernel->links && memcmp(kernel->links, links, len) == 0) {
         g_free(links);
         return;

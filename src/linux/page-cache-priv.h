@@ -6,7 +6,7 @@
 
 #include "kernel-memory-priv.h"
 #include "kernel-offsets-priv.h"
-#include "kernel-symbols-priv.h"
+#include "uprof/linux-arch.h"
 
 /** UprofFilePage: a page of a file */
 typedef struct {
@@ -22,6 +22,6 @@ typedef struct {
  * Reads pages as they are now. A page that the kernel gives to another file meanwhile is missing.
  * The limit for one sample does not apply: the caller bounds @n.
  */
-void uprof_page_cache_read(const UprofLinuxOffsets *offsets, const UprofLinuxSymbols *symbols,
+void uprof_page_cache_read(const UprofLinuxOffsets *offsets, const UprofLinuxMaps *maps,
                            const UprofKernelMemory *memory, uint64_t file_mapping,
                            UprofFilePage *pages, unsigned n);

@@ -28,8 +28,8 @@ enum {
 typedef struct {
     const UprofLinuxOffsets *offsets;
     const UprofKernelMemory *memory;
-    uint64_t mapping;               /* address of the struct address_space */
-    uint64_t all_memory, all_pages; /* address of the direct map, and of the array of struct page */
+    uint64_t mapping; /* address of the struct address_space */
+    UprofLinuxMaps maps;
 } Reader;
 
 /* Where a page of the file is, as the tree said. */
@@ -47,14 +47,12 @@ typedef struct {
 } Structs;
 
 static bool
-begin_reader(Reader *reader, const UprofLinuxOffsets *offsets, const UprofLinuxSymbols *symbols,
+begin_reader(Reader *reader, const UprofLinuxOffsets *offsets, const UprofLinuxMaps *maps,
              const UprofKernelMemory *memory, uint64_t mapping)
 {
-    *reader = (Reader){ .offsets = offsets, .memory = memory, .mapping = mapping };
-    return offsets->has_pages && symbols->all_memory != 0 && symbols->all_pages != 0 &&
-           uprof_kernel_read_word_always(memory, symbols->all_memory, &reader->all_memory) &&
-           reader->all_memory % UPROF_PAGE_BYTES == 0 &&
-           uprof_kernel_read_word_always(memory, symbols->all_pages, &reader->all_pages);
+    *reader = (Reader){ .offsets = offsets, .maps = *maps, .memory = memory, .mapping = mapping };
+    return offsets->has_pages && maps->all_memory != 0 &&
+           maps->all_memory % UPROF_PAGE_BYTES == 0 && maps->all_pages != 0;
 }
 
 static bool
@@ -121,11 +119,11 @@ find_place(const Reader *reader, uint64_t number, Place *place)
     const uint64_t bytes = reader->offsets->page_bytes;
     uint64_t entry;
 
-    if (!find_entry(reader, number, &place->first, &entry) || entry < reader->all_pages ||
-        (entry & NODE_BITS) != 0 || (entry - reader->all_pages) % bytes != 0)
+    if (!find_entry(reader, number, &place->first, &entry) || entry < reader->maps.all_pages ||
+        (entry & NODE_BITS) != 0 || (entry - reader->maps.all_pages) % bytes != 0)
         return false;
     const uint64_t in_folio = number - place->first;
-    const uint64_t index = (entry - reader->all_pages) / bytes;
+    const uint64_t index = (entry - reader->maps.all_pages) / bytes;
     if (index >= PAGES_MAX || in_folio >= PAGES_MAX ||
         (in_folio > 0 && reader->offsets->page_head == 0))
         return false;
@@ -193,8 +191,9 @@ read_places(const Reader *reader, Structs *structs, const Place *places, UprofFi
     const UprofKernelMemory *memory = reader->memory;
 
     for (unsigned i = 0; i < n; i++) {
-        const uint64_t number = (places[i].page - reader->all_pages) / reader->offsets->page_bytes;
-        wanted[i] = (UprofMemPage){ .gva = reader->all_memory + number * UPROF_PAGE_BYTES,
+        const uint64_t number =
+            (places[i].page - reader->maps.all_pages) / reader->offsets->page_bytes;
+        wanted[i] = (UprofMemPage){ .gva = reader->maps.all_memory + number * UPROF_PAGE_BYTES,
                                     .into = pages[i]->into };
         want_struct(structs, places[i].folio);
         want_struct(structs, places[i].page);
@@ -225,7 +224,7 @@ read_batch(const Reader *reader, Structs *structs, UprofFilePage *pages, unsigne
 }
 
 void
-uprof_page_cache_read(const UprofLinuxOffsets *offsets, const UprofLinuxSymbols *symbols,
+uprof_page_cache_read(const UprofLinuxOffsets *offsets, const UprofLinuxMaps *maps,
                       const UprofKernelMemory *memory, uint64_t file_mapping, UprofFilePage *pages,
                       unsigned n)
 {
@@ -234,7 +233,7 @@ uprof_page_cache_read(const UprofLinuxOffsets *offsets, const UprofLinuxSymbols 
 
     for (unsigned i = 0; i < n; i++)
         pages[i].is_missing = true;
-    if (!begin_reader(&reader, offsets, symbols, memory, file_mapping))
+    if (!begin_reader(&reader, offsets, maps, memory, file_mapping))
         return;
     g_autofree uint8_t *bytes = g_malloc(STRUCTS_MAX * UPROF_PAGE_BYTES);
     structs.bytes = bytes;

@@ -537,7 +537,7 @@ find_own_tables(UprofSpace *space, const UprofLinuxTask *task)
         !uprof_linux_owns_stack(space->kernel, &space->memory, task->address, ran->sp))
         return false;
     space->own = *ran;
-    arch->set_root(&space->own, gpa);
+    uprof_paging_use_process(uprof_mem_arch(space->mem), &space->own, gpa);
     space->has_other_tables = true;
     return true;
 }

@@ -236,7 +236,7 @@ find_user_regs(const Copier *copier, const UprofTask *task, UprofTaskStack *stac
 
     if (task->is_kernel || task->memory == 0 || links->regs_bytes == 0 || at < stack->gva)
         return;
-    const uint64_t segment = get_word(stack, frame + entry->cs_word * WORD);
+    const uint64_t segment = get_word(stack, frame + entry->mode_word * WORD);
     stack->has_user = (segment & entry->user_privilege) == entry->user_privilege;
     stack->user_sp = get_word(stack, frame + entry->sp_word * WORD);
     stack->syscall = (int64_t)get_word(stack, at + arch->syscall_word * WORD);

@@ -18,6 +18,7 @@
 
 /* TCR_EL1 (D19.2): where the fields of both halves lie */
 #define TCR_DS (UINT64_C(1) << 59)
+#define TCR_LOWER_HAS_TAG (UINT64_C(1) << 37)
 
 enum {
     TOP_BYTE_SHIFT = 56,
@@ -201,8 +202,25 @@ name_mode(const UprofRegs *regs)
     return half.page_shift == 0 ? "unknown" : names[half.page_shift];
 }
 
+/* The lower half gets the format of the upper one. The top byte of its addresses does not count. */
+static void
+use_process(UprofRegs *regs, uint64_t root)
+{
+    static const uint8_t granules[] = { [12] = 0, [14] = 2, [16] = 1 };
+    const Half upper = get_half(regs, true);
+    const uint64_t upper_fields = UINT64_MAX << 16;
+    uint64_t *tcr = &regs->sys[UPROF_ARM_TCR];
+
+    if (upper.page_shift == 0)
+        return;
+    *tcr = (*tcr & upper_fields) | (uint64_t)granules[upper.page_shift] << 14 |
+           (uint64_t)(64 - upper.bits) | TCR_LOWER_HAS_TAG;
+    regs->sys[UPROF_ARM_TTBR0] = get_bits(root, 0, 48) | get_bits(root, 48, 4) << 2;
+}
+
 const UprofPaging uprof_paging_aarch64 = {
     .walk = walk_tables,
     .space = get_space,
     .name = name_mode,
+    .use_process = use_process,
 };

@@ -60,6 +60,8 @@ typedef struct {
      */
     uint64_t (*space)(const UprofRegs *regs, uint64_t gva);
     const char *(*name)(const UprofRegs *regs);
+    /* as uprof_paging_use_process() */
+    void (*use_process)(UprofRegs *regs, uint64_t root);
 } UprofPaging;
 
 extern const UprofPaging uprof_paging_x86;

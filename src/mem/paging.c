@@ -17,3 +17,9 @@ uprof_paging_name(const UprofArch *arch, const UprofRegs *regs)
 {
     return uprof_paging_find(arch)->name(regs);
 }
+
+void
+uprof_paging_use_process(const UprofArch *arch, UprofRegs *regs, uint64_t root)
+{
+    uprof_paging_find(arch)->use_process(regs, root);
+}

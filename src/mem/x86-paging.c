@@ -160,8 +160,15 @@ walk_tables(UprofReadEntry *read_entry, void *data, const UprofRegs *regs, uint6
     walk->writable = may_write;
 }
 
+static void
+use_process(UprofRegs *regs, uint64_t root)
+{
+    regs->sys[UPROF_X86_CR3] = root;
+}
+
 const UprofPaging uprof_paging_x86 = {
     .walk = walk_tables,
     .space = get_space,
     .name = name_mode,
+    .use_process = use_process,
 };

@@ -3,13 +3,34 @@
 
 #include "chain-priv.h"
 #include "copy-priv.h"
+#include "uprof/paging.h"
 
 enum { CHAIN_BYTES = 12 * 1024 }; /* that stacks leave free for a chain */
+
+static bool
+is_arm(const UprofCopy *copy)
+{
+    return uprof_mem_arch(copy->mem)->family == UPROF_FAMILY_ARM;
+}
 
 static uint64_t
 find_task_stack_end(const UprofLinks *links, uint64_t sp)
 {
     return sp - sp % links->stack_bytes + links->stack_bytes;
+}
+
+/* Finds the stack pointer in the registers that are saved at @at. Returns: false if they are not of
+ * user code */
+static bool
+find_user_sp(const UprofCopy *copy, uint64_t at, uint64_t *sp)
+{
+    const UprofArch *arch = uprof_mem_arch(copy->mem);
+    const UprofLinks *links = copy->links;
+    uint64_t mode;
+
+    return uprof_snapshot_read_word(copy->snapshot, at + links->regs_mode, &mode) &&
+           uprof_snapshot_read_word(copy->snapshot, at + links->regs_sp, sp) &&
+           (mode & arch->mode_mask) == arch->user_mode && *sp < links->kernel_from;
 }
 
 /*
@@ -26,18 +47,41 @@ copy_user_stack(const UprofCopy *copy, const UprofRegs *regs, const UprofRegs *u
     const UprofLinks *links = copy->links;
     const uint64_t at = end - links->regs_bytes;
     uint8_t saved[UPROF_LINKS_REGS_BYTES_MAX];
-    uint64_t cs, sp;
+    uint64_t sp;
 
     if (links->regs_bytes == 0)
         return false;
     if (!uprof_snapshot_read(copy->snapshot, at, saved, links->regs_len))
         uprof_copy_window(copy, regs, at, links->regs_len);
-    if (!uprof_snapshot_read(copy->snapshot, at + links->regs_cs, &cs, sizeof(cs)) ||
-        !uprof_snapshot_read(copy->snapshot, at + links->regs_sp, &sp, sizeof(sp)) ||
-        (GUINT64_FROM_LE(cs) & 3) != 3 || GUINT64_FROM_LE(sp) >= links->kernel_from)
+    if (!find_user_sp(copy, at, &sp))
         return false;
-    uprof_copy_stack(copy, user_regs, GUINT64_FROM_LE(sp), 0);
+    uprof_copy_stack(copy, user_regs, sp, 0);
     return true;
+}
+
+/*
+ * On aarch64 the chain of frame records leads from one stack to the next: an interrupt's stack to
+ * that of the task. Follows the chain through what is copied, and copies where it leads.
+ */
+static void
+copy_next_stacks(const UprofCopy *copy)
+{
+    enum { STACKS_MAX = 2, RECORDS_MAX = 256 };
+    const UprofRegs *regs = &copy->snapshot->regs;
+    uint64_t fp = regs->fp;
+
+    if (!is_arm(copy) || fp < regs->sp)
+        return;
+    for (unsigned i = 0, n = 0; n < STACKS_MAX; n++) {
+        while (i++ < RECORDS_MAX && uprof_snapshot_read_word(copy->snapshot, fp, &fp))
+            ;
+        if (i >= RECORDS_MAX || fp == 0 || fp % sizeof(fp) != 0)
+            return;
+        const unsigned n_windows = copy->snapshot->n_windows;
+        uprof_copy_stack(copy, regs, fp, 0);
+        if (copy->snapshot->n_windows == n_windows)
+            return;
+    }
 }
 
 /* Returns: a stack pointer on the task's kernel stack; 0 if it cannot be read */
@@ -53,6 +97,10 @@ copy_kernel_stacks(const UprofCopy *copy)
 
     if (irq_at != 0 && sp < irq_end && irq_end - sp <= links->irq_bytes) {
         uprof_copy_stack(copy, regs, sp, irq_end);
+        if (is_arm(copy)) { /* only a frame record leads to the stack of the task */
+            copy_next_stacks(copy);
+            return 0;
+        }
         if (!uprof_copy_word(copy, regs, irq_at, &sp) || sp < links->kernel_from)
             return 0;
     }
@@ -67,7 +115,7 @@ get_kernel_regs(const UprofCopy *copy)
     UprofRegs regs = copy->snapshot->regs;
 
     if (copy->links->root != 0)
-        regs.sys[UPROF_X86_CR3] = copy->links->root;
+        regs.sys[uprof_mem_arch(copy->mem)->kernel_root] = copy->links->root;
     return regs;
 }
 
@@ -104,6 +152,23 @@ find_stack_of_task(const UprofCopy *copy, uint64_t task)
                : 0;
 }
 
+/* @root: (out): physical address of the page tables of the task's process. Returns: false if it is
+ * unknown */
+static bool
+find_user_root(const UprofCopy *copy, uint64_t task, uint64_t *root)
+{
+    const UprofLinks *links = copy->links;
+    const UprofRegs kernel_regs = get_kernel_regs(copy);
+    uint64_t memory, tables;
+
+    if (links->all_memory == 0 ||
+        !uprof_snapshot_read_word(copy->snapshot, task + links->task_mm, &memory) ||
+        !uprof_copy_peek(copy, &kernel_regs, memory + links->mm_tables, &tables))
+        return false;
+    *root = tables - links->all_memory;
+    return true;
+}
+
 /*
  * While the kernel changes tasks, the page tables are those of the next process already. The task
  * is still on its own kernel stack, and its process has its own tables. Processes that were forked
@@ -116,19 +181,31 @@ static UprofRegs
 get_user_regs(const UprofCopy *copy, uint64_t task, uint64_t sp)
 {
     const UprofLinks *links = copy->links;
-    const UprofRegs kernel_regs = get_kernel_regs(copy);
+    const UprofArch *arch = uprof_mem_arch(copy->mem);
     UprofRegs regs = copy->snapshot->regs;
-    uint64_t memory, tables;
+    uint64_t root;
 
-    if (links->all_memory == 0 ||
-        !uprof_snapshot_read(copy->snapshot, task + links->task_mm, &memory, sizeof(memory)) ||
-        !uprof_copy_peek(copy, &kernel_regs, GUINT64_FROM_LE(memory) + links->mm_tables, &tables))
-        return regs;
-    const uint64_t root = tables - links->all_memory;
-    if (((root ^ regs.sys[UPROF_X86_CR3]) & links->root_mask) != 0 &&
+    if (find_user_root(copy, task, &root) &&
+        ((root ^ regs.sys[arch->user_root]) & links->root_mask) != 0 &&
         sp - find_stack_of_task(copy, task) <= links->stack_bytes)
-        regs.sys[UPROF_X86_CR3] = root;
+        uprof_paging_use_process(arch, &regs, root);
     return regs;
+}
+
+/*
+ * On aarch64 no register of a hold has the page tables of the process. The task has them.
+ *
+ * Returns: as copy_task(); 0 on other architectures
+ */
+static uint64_t
+copy_task_with_tables(const UprofCopy *copy)
+{
+    const uint64_t task = is_arm(copy) ? copy_task(copy) : 0;
+    uint64_t root;
+
+    if (task != 0 && find_user_root(copy, task, &root))
+        uprof_paging_use_process(uprof_mem_arch(copy->mem), &copy->snapshot->regs, root);
+    return task;
 }
 
 /* Copies the user stack of the interrupted process whose frame ends at @end. */
@@ -137,16 +214,13 @@ copy_interrupted_stack(const UprofCopy *copy, uint64_t end)
 {
     const UprofLinks *links = copy->links;
     const UprofRegs *regs = &copy->snapshot->regs;
-    const uint64_t cs_at = end - links->regs_len + links->regs_cs;
-    const uint64_t sp_at = end - links->regs_len + links->regs_sp;
-    uint64_t cs, sp;
+    const uint64_t at = end - links->regs_len;
+    uint64_t sp;
 
-    if (regs->sp > cs_at - sizeof(cs) ||
-        !uprof_snapshot_read(copy->snapshot, cs_at, &cs, sizeof(cs)) ||
-        !uprof_snapshot_read(copy->snapshot, sp_at, &sp, sizeof(sp)) ||
-        (GUINT64_FROM_LE(cs) & 3) != 3 || GUINT64_FROM_LE(sp) >= links->kernel_from)
+    if (is_arm(copy) || regs->sp > at + links->regs_mode - sizeof(sp) ||
+        !find_user_sp(copy, at, &sp))
         return false;
-    uprof_copy_stack(copy, regs, GUINT64_FROM_LE(sp), 0);
+    uprof_copy_stack(copy, regs, sp, 0);
     return true;
 }
 
@@ -205,14 +279,15 @@ find_chain(const UprofCopy *copy, uint64_t task, uint64_t *thread, UprofChain *c
     return uprof_chains_find(copy->chains, GUINT64_FROM_LE(memory), *thread, chain);
 }
 
-/* Copies what belongs to the task that ran, and to its process. */
+/* Copies what belongs to the task that ran, and to its process. @task: 0: is not copied yet */
 static void
-copy_process(UprofCopy *copy, bool is_kernel, uint64_t sp)
+copy_process(UprofCopy *copy, bool is_kernel, uint64_t sp, uint64_t task)
 {
     const UprofRegs *regs = &copy->snapshot->regs;
 
     copy->reserved = has_chains(copy) ? CHAIN_BYTES : 0;
-    const uint64_t task = copy_task(copy);
+    if (task == 0)
+        task = copy_task(copy);
     const UprofRegs user_regs = is_kernel && task != 0 ? get_user_regs(copy, task, sp) : *regs;
     if (is_kernel)
         copy_stack_of_process(copy, task, sp, &user_regs);
@@ -221,31 +296,6 @@ copy_process(UprofCopy *copy, bool is_kernel, uint64_t sp)
     UprofChain chain;
     if (find_chain(copy, task, &thread, &chain))
         uprof_chain_copy(copy, &user_regs, &chain, thread);
-}
-
-/*
- * On aarch64 the chain of frame records leads from one stack to the next: an interrupt's stack to
- * that of the task. Follows the chain through what is copied, and copies where it leads.
- */
-static void
-copy_next_stacks(const UprofCopy *copy)
-{
-    enum { STACKS_MAX = 2, RECORDS_MAX = 256 };
-    const UprofRegs *regs = &copy->snapshot->regs;
-    uint64_t fp = regs->fp;
-
-    if (uprof_mem_arch(copy->mem)->family != UPROF_FAMILY_ARM || fp < regs->sp)
-        return;
-    for (unsigned i = 0, n = 0; n < STACKS_MAX; n++) {
-        while (i++ < RECORDS_MAX && uprof_snapshot_read_word(copy->snapshot, fp, &fp))
-            ;
-        if (i >= RECORDS_MAX || fp == 0 || fp % sizeof(fp) != 0)
-            return;
-        const unsigned n_windows = copy->snapshot->n_windows;
-        uprof_copy_stack(copy, regs, fp, 0);
-        if (copy->snapshot->n_windows == n_windows)
-            return;
-    }
 }
 
 void
@@ -268,10 +318,11 @@ uprof_windows_copy(UprofMem *mem, const UprofWindowSize *size, const UprofLinks 
     }
     copy.reserved = sizeof(uint64_t) + links->task_len + (has_chains(&copy) ? CHAIN_BYTES : 0);
     const bool is_kernel = regs->privilege == 0 && regs->sp >= links->kernel_from;
+    const uint64_t task = copy_task_with_tables(&copy);
     uint64_t sp = 0;
     if (is_kernel)
         sp = copy_kernel_stacks(&copy);
     else
         uprof_copy_stack(&copy, regs, regs->sp, 0);
-    copy_process(&copy, is_kernel, sp);
+    copy_process(&copy, is_kernel, sp, task);
 }

@@ -370,14 +370,18 @@ leave_exception(const UprofUnwindContext *context, UprofCursor *cursor)
     for (unsigned i = 0; i < G_N_ELEMENTS(words); i++)
         if (!uprof_unwind_read_word(context, &cursor->regs, at + i * WORD, &words[i]))
             return UPROF_STEP_CUT;
-    if ((words[REGS_PSTATE] >> LEVEL_SHIFT & 3) == 0)
+    const bool is_user = (words[REGS_PSTATE] >> LEVEL_SHIFT & 3) == 0;
+    if (is_user &&
+        (!context->space || !uprof_space_is_of_process(context->space) ||
+         (words[REGS_PSTATE] & UPROF_ARM_PSTATE_AARCH32) || words[REGS_PC] >= UPROF_UPPER_HALF))
         return enter_process(context);
     memcpy(cursor->regs.reg, words, UPROF_ARM_SP * sizeof(words[0]));
     cursor->regs.pc = words[REGS_PC];
     cursor->regs.fp = words[FP];
-    cursor->is_switched = words[SP] <= cursor->regs.sp;
+    cursor->is_switched = is_user || words[SP] <= cursor->regs.sp;
     cursor->regs.sp = words[SP];
     cursor->regs.flags = words[REGS_PSTATE];
+    cursor->regs.privilege = is_user ? 3 : 0;
     cursor->unknown = 0;
     cursor->is_return = false;
     cursor->how = UPROF_HOW_CODE;

@@ -262,7 +262,7 @@ return_from_interrupt(const Frame *frame, UprofCursor *caller)
     uint64_t cs;
 
     if (!read_word(frame, left + entry->pc_word * WORD, &caller->regs.pc) ||
-        !read_word(frame, left + entry->cs_word * WORD, &cs) ||
+        !read_word(frame, left + entry->mode_word * WORD, &cs) ||
         !read_word(frame, left + entry->flags_word * WORD, &caller->regs.flags) ||
         !read_word(frame, left + entry->sp_word * WORD, &caller->regs.sp))
         return UPROF_STEP_CUT;
@@ -340,7 +340,7 @@ return_to_process(const Frame *frame, UprofCursor *caller)
     uint64_t cs;
 
     if (at == 0 || cursor->regs.privilege == entry->user_privilege ||
-        !read_word(frame, entry_frame + entry->cs_word * WORD, &cs) ||
+        !read_word(frame, entry_frame + entry->mode_word * WORD, &cs) ||
         (cs & entry->user_privilege) != entry->user_privilege)
         return UPROF_STEP_BASE;
     left.is_switched = true;

@@ -48,7 +48,7 @@ are_sound_links(const UprofLinks *links)
     return stack >= UPROF_CAPTURE_PAGE_BYTES && stack <= STACK_BYTES_MAX &&
            (stack & (stack - 1)) == 0 && links->irq_bytes <= STACK_BYTES_MAX &&
            links->regs_bytes <= stack && links->regs_len <= UPROF_LINKS_REGS_BYTES_MAX &&
-           links->regs_cs <= UPROF_LINKS_REGS_BYTES_MAX - sizeof(uint64_t) &&
+           links->regs_mode <= UPROF_LINKS_REGS_BYTES_MAX - sizeof(uint64_t) &&
            links->regs_sp <= UPROF_LINKS_REGS_BYTES_MAX - sizeof(uint64_t) &&
            links->task_len <= UPROF_LINKS_TASK_BYTES_MAX && links->task_from <= INT32_MAX &&
            links->task_thread <= INT32_MAX;

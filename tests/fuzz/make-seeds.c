@@ -798,7 +798,7 @@ make_links(const char *corpus)
                  .irq_bytes = 16384,
                  .regs_bytes = 168,
                  .regs_len = 168,
-                 .regs_cs = 136,
+                 .regs_mode = 136,
                  .regs_sp = 152,
                  .task_len = 1024,
                  .n_vcpus = 2 },

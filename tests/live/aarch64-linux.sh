@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
 #
 # aarch64-linux.sh PROGRAM GUESTS TCG SERIES - Debian's kernel for arm64, of which nothing is given: the
-# symbols that the guest itself lists, complete stacks of the kernel, and its log
+# symbols that the guest itself lists, complete stacks of the kernel and its processes, and its log
 #
 # $UPROF_LIVE_SAMPLES: of each guest
 # shellcheck source=tests/live/linux-lib.sh
@@ -12,7 +12,8 @@ source "$(dirname "$0")/linux-lib.sh"
 guest_arch=aarch64
 linux_initrd=$guests/../linux/initrd-aarch64.cpio
 linux_words='console=ttyAMA0 quiet loglevel=3 random.trust_cpu=on rdinit=/init-aarch64'
-samples_wanted=${UPROF_LIVE_SAMPLES:-80}
+system_call='el0t_64_sync_\[k\];el0t_64_sync_handler_\[k\];el0_svc_\[k\]'
+samples_wanted=${UPROF_LIVE_SAMPLES:-160}
 
 # knows_kernel: `check` finds the kernel that the guest says it runs, with the symbols that it lists
 knows_kernel()
@@ -34,12 +35,31 @@ knows_kernel()
 # samples, one more or less decides about 99 %
 complete_stacks()
 {
-    sample "$samples_wanted" "$work/x" "$name"
+    sample "$samples_wanted" "$work/x" --capture "$work/x.capture" "$name"
     result sidecar "$work/x.meta.json" "linux['release'] == '$release'" "linux['kernel_stacks'] > 20" \
+        "linux['processes']" \
         "linux['kernel_complete'] * 100 >= linux['kernel_stacks'] * 97" \
         "call_sites['agreed'] * 100 >= call_sites['checked'] * 90"
-    grep -qE "^$name;el0t_64_sync_\[k\];el0t_64_sync_handler_\[k\];el0_svc_\[k\];.*;vfs_read_\[k\][; ]" "$work/x.folded" ||
+    grep -qE "^$name;syscalls;_start;.*;run_syscalls;read_zero;$system_call;.*;vfs_read_\[k\][; ]" "$work/x.folded" ||
         fail "no system call: $(cat "$work/x.folded")"
+}
+
+# complete_processes: stacks of processes are complete. Right behind an exception, only registers that the
+# monitor does not show tell where the process was.
+complete_processes()
+{
+    local behind='((vectors|el[01]t_[a-z0-9_]+|ret_to_user)_\[k\]|\[unknown\])'
+    grep -E "^$name;(user|worker-[0-9]);" "$work/x.folded" | grep -vE ";\[truncated\];$behind [0-9]+$" \
+        >"$work/processes.folded"
+    result stacks "$name" 97 "(user;_start;.*;main;.*;run_user|worker-[0-9];thread_start;start_thread;run_thread);split_loop;.*" \
+        "$work/processes.folded"
+}
+
+# replays: the report of a capture has the same stacks
+replays()
+{
+    profile 0 report -q -f folded "$work/x.capture"
+    cmp -s "$work/out" "$work/x.folded" || fail "not the same: $(diff "$work/out" "$work/x.folded")"
 }
 
 # shows_log: only a hold in the kernel's code shows where the kernel is
@@ -52,11 +72,13 @@ shows_log()
 boot_cell()
 {
     name=${guest_prefix}arm-$series-${1//,*/}
-    create_guest "$name" TCG "$(linux_kernel "$release")" "$linux_words -- kallsyms syscalls" 1 "$1" \
+    create_guest "$name" TCG "$(linux_kernel "$release")" "$linux_words -- kallsyms user threads syscalls" 1 "$1" \
         "$linux_mib" "$linux_initrd" && await_linux "$name" || fail "no guest with '$1'"
     must_say "$name" RELEASE "$release"
     knows_kernel
     complete_stacks
+    complete_processes
+    replays
     wait_until 60 shows_log || fail "no log: $(cat "$work/err")"
     grep -qE '^\[    0\.000000\] Booting Linux on physical CPU ' "$work/out" || fail "no log: $(head -n 5 "$work/out")"
     destroy_guest "$name"

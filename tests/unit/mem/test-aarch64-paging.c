@@ -3,6 +3,7 @@
 
 #include "memory-guest.h"
 #include "uprof/mem.h"
+#include "uprof/paging.h"
 
 /* Tables are at fixed addresses. The entries of a case are pairs of address and value. */
 enum {
@@ -168,6 +169,34 @@ test_walk(gconstpointer data)
     check_walk(i, UPROF_LANE_WORKER, false);
 }
 
+/* clang-format off */
+static const struct {
+    const char *name;
+    uint64_t tcr; /* with the upper half only */
+    uint64_t root;
+    uint64_t want_tcr, want_ttbr;
+} processes[] = {
+    { "4k-48",     HIGH(48) | LOW_OFF,                      0x4000, HIGH(48) | LOW(48) | TAGS, 0x4000 },
+    { "4k-52",     HIGH(52) | DS | LOW_OFF,                 BIT(49) | 0x4000, HIGH(52) | DS | LOW(52) | TAGS, 0x4000 | BIT(3) },
+    { "16k-47",    LOW(47) << 16 | BIT(30) | LOW(39),       0x4000, LOW(47) << 16 | BIT(30) | LOW_16K | LOW(47) | TAGS, 0x4000 },
+    { "64k-42",    LOW(42) << 16 | UINT64_C(3) << 30,       0x4000, LOW(42) << 16 | UINT64_C(3) << 30 | LOW_64K | LOW(42) | TAGS, 0x4000 },
+    { "no-upper",  HIGH(48) | BIT(23) | LOW(39),            0x4000, HIGH(48) | BIT(23) | LOW(39), ROOT },
+};
+/* clang-format on */
+
+/* The tables of a process have the format of those of the kernel. */
+static void
+test_process(gconstpointer data)
+{
+    const size_t i = GPOINTER_TO_SIZE(data);
+    UprofRegs regs = make_regs(processes[i].tcr, ROOT);
+
+    uprof_paging_use_process(uprof_arch_find("aarch64"), &regs, processes[i].root);
+    g_assert_cmphex(regs.sys[UPROF_ARM_TCR], ==, processes[i].want_tcr);
+    g_assert_cmphex(regs.sys[UPROF_ARM_TTBR0], ==, processes[i].want_ttbr);
+    g_assert_cmphex(regs.sys[UPROF_ARM_TTBR1], ==, ROOT);
+}
+
 static void
 test_off(void)
 {
@@ -263,6 +292,10 @@ main(int argc, char **argv)
     for (size_t i = 0; i < G_N_ELEMENTS(cases); i++) {
         g_autofree char *path = g_strdup_printf("/aarch64-paging/walk/%s", cases[i].name);
         g_test_add_data_func(path, GSIZE_TO_POINTER(i), test_walk);
+    }
+    for (size_t i = 0; i < G_N_ELEMENTS(processes); i++) {
+        g_autofree char *path = g_strdup_printf("/aarch64-paging/process/%s", processes[i].name);
+        g_test_add_data_func(path, GSIZE_TO_POINTER(i), test_process);
     }
     g_test_add_func("/aarch64-paging/off", test_off);
     g_test_add_func("/aarch64-paging/modes", test_modes);

@@ -82,7 +82,7 @@ make_links(void)
     links->stack_bytes = 0x4000;
     links->irq_bytes = 0x2000;
     links->regs_bytes = links->regs_len = REGS_BYTES;
-    links->regs_cs = 136;
+    links->regs_mode = 136;
     links->regs_sp = 152;
     links->task_stack = 0x20;
     links->task_mm = 0x110;
@@ -160,7 +160,7 @@ test_links(gconstpointer data)
 
     memory_guest_put_u64(guest, TASK_AT, links_cases[i].task);
     memory_guest_put_u64(guest, IRQ_AT, links_cases[i].irq);
-    memory_guest_put_u64(guest, STACK_END - REGS_BYTES + links->regs_cs, links_cases[i].cs);
+    memory_guest_put_u64(guest, STACK_END - REGS_BYTES + links->regs_mode, links_cases[i].cs);
     memory_guest_put_u64(guest, STACK_END - REGS_BYTES + links->regs_sp, links_cases[i].user_sp);
     memory_guest_put_u64(guest, TASK + links->task_mm, 1);
     memory_guest_put_u64(guest, TASK + links->task_stack, STACK);
@@ -225,7 +225,7 @@ test_other_tables(void)
         memory_guest_put_u64(guest, TASK + links->task_mm, MEMORY);
         memory_guest_put_u64(guest, TASK + links->task_stack, is_own_stack ? STACK : 0x24000);
         memory_guest_put_u64(guest, MEMORY + TABLES, ALL_MEMORY + OWN * PAGE);
-        memory_guest_put_u64(guest, STACK_END - REGS_BYTES + links->regs_cs, 51);
+        memory_guest_put_u64(guest, STACK_END - REGS_BYTES + links->regs_mode, 51);
         memory_guest_put_u64(guest, STACK_END - REGS_BYTES + links->regs_sp, USER_SP);
         memory_guest_put_u64(guest, USER_SP, 0x1234);
         memory_guest_put_u64(guest, FORKED + USER_SP % PAGE, 0x5678);
@@ -500,6 +500,80 @@ test_records(gconstpointer data)
     g_assert_cmphex(snapshot->windows[snapshot->n_windows - 1].gva, ==, records_cases[i].gva);
 }
 
+/* ---- processes of aarch64 ---- */
+
+enum {
+    ARM_REGS_BYTES = 336, /* struct pt_regs */
+    ARM_REGS_SP = 248,
+    ARM_REGS_PSTATE = 264,
+    ARM_EL1H = 5, /* PSTATE of kernel code */
+    ARM_USER_SP = 0x900,
+    ARM_MEMORY = 0x32000,
+    ARM_TABLES = 0x38000,
+    ARM_ALL_MEMORY = 0x1000000,
+};
+
+/* clang-format off */
+static const struct {
+    const char *name;
+    uint8_t privilege;
+    uint64_t sp, fp;  /* in the hold */
+    uint64_t pstate;  /* in the task's saved registers */
+    uint64_t memory;  /* of the task; 0: it is of no process */
+    bool has_user_stack, has_tables;
+} arm_cases[] = {
+    { "user",          3, ARM_USER_SP,    0,      0,        ARM_MEMORY, true,  true },
+    { "system-call",   0, STACK + 0x2100, 0,      0,        ARM_MEMORY, true,  true },
+    { "interrupt",     0, 0x7100,         0x7200, 0,        ARM_MEMORY, true,  true },
+    { "kernel-thread", 0, STACK + 0x2100, 0,      ARM_EL1H, 0,          false, false },
+    { "no-user-regs",  0, STACK + 0x2100, 0,      ARM_EL1H, ARM_MEMORY, false, true },
+};
+/* clang-format on */
+
+/* The page tables of a process are those of its task, and its registers lie on the task's stack. */
+static void
+test_arm_process(gconstpointer data)
+{
+    const size_t i = GPOINTER_TO_SIZE(data);
+    const MemoryPlan plan = {
+        .n_vcpus = 1, .grain = UPROF_GRAIN_GUEST, .ram_len = RAM_PAGES * PAGE, .arch = "aarch64"
+    };
+    g_autoptr(MemoryGuest) guest = memory_guest_open(&plan);
+    g_autoptr(UprofMem) mem = uprof_mem_new(&guest->base, UPROF_LANE_SAMPLER);
+    g_autofree UprofSnapshot *snapshot = g_new0(UprofSnapshot, 1);
+    g_autofree UprofLinks *links = make_links();
+    const UprofWindowSize size = { .wanted = PAGE };
+    const uint64_t at = STACK_END - ARM_REGS_BYTES;
+    const uint64_t upper = UINT64_C(2) << 30 | UINT64_C(16) << 16; /* TG1, T1SZ */
+
+    links->regs_bytes = links->regs_len = ARM_REGS_BYTES;
+    links->regs_sp = ARM_REGS_SP;
+    links->regs_mode = ARM_REGS_PSTATE;
+    links->mm_tables = 0x18;
+    links->root_mask = ~UINT64_C(0xfff);
+    links->all_memory = ARM_ALL_MEMORY;
+    memory_guest_put_u64(guest, TASK_AT, TASK);
+    memory_guest_put_u64(guest, TASK + links->task_mm, arm_cases[i].memory);
+    memory_guest_put_u64(guest, TASK + links->task_stack, STACK);
+    memory_guest_put_u64(guest, ARM_MEMORY + links->mm_tables, ARM_ALL_MEMORY + ARM_TABLES);
+    memory_guest_put_u64(guest, at + ARM_REGS_SP, ARM_USER_SP);
+    memory_guest_put_u64(guest, at + ARM_REGS_PSTATE, arm_cases[i].pstate);
+    memory_guest_put_u64(guest, 0x7200, STACK + 0x2200);
+    snapshot->regs = (UprofRegs){ .word_bytes = 8,
+                                  .sp = arm_cases[i].sp,
+                                  .fp = arm_cases[i].fp,
+                                  .privilege = arm_cases[i].privilege };
+    snapshot->regs.sys[UPROF_ARM_TCR] = upper;
+    uprof_windows_copy(mem, &size, links, NULL, snapshot);
+    g_assert_true(has_word(snapshot, ARM_USER_SP) == arm_cases[i].has_user_stack);
+    g_assert_true(has_word(snapshot, arm_cases[i].sp));
+    g_assert_true(arm_cases[i].fp == 0 || has_word(snapshot, STACK + 0x2200));
+    g_assert_cmphex(snapshot->regs.sys[UPROF_ARM_TTBR0], ==,
+                    arm_cases[i].has_tables ? ARM_TABLES : 0);
+    g_assert_cmphex(snapshot->regs.sys[UPROF_ARM_TCR] & 0xffff, ==,
+                    arm_cases[i].has_tables ? 16 : 0);
+}
+
 int
 main(int argc, char **argv)
 {
@@ -516,6 +590,10 @@ main(int argc, char **argv)
     for (size_t i = 0; i < G_N_ELEMENTS(records_cases); i++) {
         g_autofree char *path = g_strdup_printf("/windows/records/%s", records_cases[i].name);
         g_test_add_data_func(path, GSIZE_TO_POINTER(i), test_records);
+    }
+    for (size_t i = 0; i < G_N_ELEMENTS(arm_cases); i++) {
+        g_autofree char *path = g_strdup_printf("/windows/arm-process/%s", arm_cases[i].name);
+        g_test_add_data_func(path, GSIZE_TO_POINTER(i), test_arm_process);
     }
     g_test_add_func("/windows/other-tables", test_other_tables);
     g_test_add_func("/windows/room", test_room);

@@ -16,7 +16,7 @@ static const UprofLinks sound = {
     .irq_bytes = 16384,
     .regs_bytes = 168,
     .regs_len = 168,
-    .regs_cs = 136,
+    .regs_mode = 136,
     .regs_sp = 152,
     .task_len = 1024,
     .n_vcpus = N_VCPUS,
@@ -70,7 +70,7 @@ test_link_numbers(void)
     BAD(irq_bytes, 1024 * 1024 + 1);
     BAD(regs_bytes, 16384 + 1);
     BAD(regs_len, UPROF_LINKS_REGS_BYTES_MAX + 1);
-    BAD(regs_cs, UPROF_LINKS_REGS_BYTES_MAX - 7);
+    BAD(regs_mode, UPROF_LINKS_REGS_BYTES_MAX - 7);
     BAD(regs_sp, UINT32_MAX);
     BAD(task_len, UPROF_LINKS_TASK_BYTES_MAX + 1);
     BAD(task_from, UINT32_C(0x80000000));
