@@ -40,11 +40,13 @@ typedef struct {
     uint8_t return_reg;
 } UprofLinuxEntryFrame;
 
-/** UprofLinuxSwitchFrame: what a task that does not run has on its kernel stack; names in BTF */
+/** UprofLinuxSwitchFrame: the registers of a task that does not run; names in BTF */
 typedef struct {
-    const char *sp_member;             /* of struct task_struct: where this frame begins */
-    const char *type;                  /* of the frame */
-    const char *pc_member, *fp_member; /* of the frame: where it returns, and the frame pointer */
+    const char *sp_member; /* of struct task_struct: the stack pointer */
+    /* (nullable): type of the frame at the stack pointer, which has the other two members; %NULL:
+     * struct task_struct has them */
+    const char *type;
+    const char *pc_member, *fp_member; /* where the task returns, and the frame pointer */
 } UprofLinuxSwitchFrame;
 
 /** UprofLinuxSymbolName: a kernel symbol and the member of UprofLinuxSymbols for its address */
@@ -81,11 +83,11 @@ typedef struct {
     bool has_start_of_irq_stack;
     /* Bytes that a kernel with FRED keeps above a task's saved registers. */
     uint32_t fred_bytes;
-    /* (nullable): %NULL if processes, their stacks and tasks are not supported */
     const UprofLinuxEntryFrame *entry;
     const UprofLinuxSwitchFrame *switch_frame;
-    /* The word of struct pt_regs that has the number of the system call, or -1. */
+    /* The word of struct pt_regs whose first bytes have the number of the system call, or -1. */
     uint8_t syscall_word;
+    uint8_t syscall_bytes; /* of this number: 4 or 8 */
     /* (nullable): names of system calls by number, of programs with the kernel's word size */
     const char *const *syscall_names;
     uint16_t n_syscall_names;

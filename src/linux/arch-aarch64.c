@@ -6,12 +6,13 @@
  * (map_kernel: how the image is mapped), arch/arm64/kernel/vmlinux.lds.S (SEGMENT_ALIGN),
  * arch/arm64/include/asm/memory.h (THREAD_SIZE, IRQ_STACK_SIZE, PAGE_OFFSET, VMEMMAP_START),
  * arch/arm64/include/asm/ptrace.h (saved registers), arch/arm64/kernel/process.c (__entry_task),
- * arch/arm64/kernel/irq.c (irq_stack_ptr).
+ * arch/arm64/kernel/irq.c (irq_stack_ptr), arch/arm64/include/asm/processor.h (cpu_context).
  */
 #include "uprof/linux-arch.h"
 
 #include "kernel-memory-priv.h"
 #include "kernel-symbols-priv.h"
+#include "syscalls-priv.h"
 
 /*
  * The upper half of the kernel's addresses, for kernels with 36 to 52 bits of an address: the
@@ -33,6 +34,14 @@ static const UprofLinuxSymbolName symbols[] = {
     { "__entry_task",     SYMBOL(current) },
     { "irq_stack_ptr",    SYMBOL(irq_stack) },
     { "memstart_addr",    SYMBOL(memory_start) },
+    { "ret_from_fork",    SYMBOL(fork_return) },
+};
+
+/* cpu_switch_to() saves the registers in the task itself. */
+static const UprofLinuxSwitchFrame switch_frame = {
+    .sp_member = "thread.cpu_context.sp",
+    .pc_member = "thread.cpu_context.pc",
+    .fp_member = "thread.cpu_context.fp",
 };
 
 /* struct pt_regs: x0 to x30, sp, pc, pstate, and more */
@@ -154,6 +163,11 @@ const UprofLinuxArch uprof_linux_arch_aarch64 = {
     .irq_stack_bytes = 16 * 1024,
     .has_start_of_irq_stack = true,
     .entry = &entry_frame,
+    .switch_frame = &switch_frame,
+    .syscall_word = 35,
+    .syscall_bytes = 4,
+    .syscall_names = uprof_linux_syscalls_aarch64,
+    .n_syscall_names = UPROF_LINUX_N_SYSCALLS_AARCH64,
     .thread_member = "thread.uw.tp_value",
     .symbols = symbols,
     .n_symbols = G_N_ELEMENTS(symbols),

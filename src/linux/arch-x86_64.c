@@ -201,6 +201,7 @@ const UprofLinuxArch uprof_linux_arch_x86_64 = {
     .entry = &entry_frame,
     .switch_frame = &switch_frame,
     .syscall_word = 15,
+    .syscall_bytes = 8,
     .syscall_names = uprof_linux_syscalls_x86_64,
     .n_syscall_names = UPROF_LINUX_N_SYSCALLS_X86_64,
     .thread_member = "thread.fsbase",

@@ -212,8 +212,6 @@ find_task_obstacle(const UprofLinux *kernel)
 {
     if (kernel->state != UPROF_LINUX_FOUND)
         return kernel->why ? kernel->why : "no Linux kernel was found in the guest's memory";
-    if (!kernel->arch->switch_frame)
-        return "tasks of this architecture are not supported";
     if (!kernel->has_btf)
         return "the kernel has no type information (BTF); it needs CONFIG_DEBUG_INFO_BTF";
     if (kernel->lacks)
@@ -514,16 +512,16 @@ read_types(UprofLinux *kernel, const UprofLinuxImage *image)
         return;
     g_autoptr(UprofBtf) btf = uprof_btf_parse(bytes, NULL);
     kernel->has_btf = btf != NULL;
-    kernel->has_offsets = btf && kernel->arch->entry &&
-                          uprof_linux_offsets_find(btf, kernel->arch->thread_member,
-                                                   kernel->symbols.hot != 0, &kernel->offsets);
+    kernel->has_offsets =
+        btf && uprof_linux_offsets_find(btf, kernel->arch->thread_member, kernel->symbols.hot != 0,
+                                        &kernel->offsets);
     kernel->has_module_offsets =
         btf && uprof_linux_module_offsets_find(btf, &kernel->module_offsets);
     kernel->has_log_offsets = btf && uprof_linux_log_offsets_find(btf, &kernel->log_offsets);
     kernel->generated_offsets = (UprofLinuxGeneratedOffsets){ 0 };
     if (btf)
         uprof_linux_generated_offsets_find(btf, &kernel->generated_offsets);
-    if (btf && kernel->wants_tasks && kernel->arch->switch_frame)
+    if (btf && kernel->wants_tasks)
         read_task_types(kernel, btf);
 }
 
@@ -534,7 +532,7 @@ update_links(UprofLinux *kernel, UprofMem *mem)
     const size_t len = sizeof(UprofLinks) + kernel->n_vcpus * sizeof(UprofLinksVcpu);
     const UprofKernelMemory memory = uprof_linux_memory(kernel, mem);
 
-    if (!kernel->arch->entry || !kernel->has_offsets || kernel->all_links->len >= LINKS_MAX)
+    if (!kernel->has_offsets || kernel->all_links->len >= LINKS_MAX)
         return;
     const UprofLinuxMaps maps = uprof_linux_maps(kernel, mem);
     UprofLinks *links = uprof_linux_links_make(kernel->arch, &kernel->symbols, &kernel->offsets,

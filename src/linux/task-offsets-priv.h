@@ -53,7 +53,8 @@ typedef struct {
     uint64_t worker_text, worker_queue; /* struct worker: text; pointer to the queue it rescues */
     uint64_t queue_name;                /* struct workqueue_struct: text */
     uint64_t clock, task_clock;         /* struct rq: ns; @left is a time of @task_clock */
-    uint64_t frame_pc, frame_fp, frame_bytes; /* what a task that does not run has on its stack */
+    /* what a task that does not run has on its stack; if @frame_bytes is 0, in its task_struct */
+    uint64_t frame_pc, frame_fp, frame_bytes;
 
     UprofLockOffsets locks;
 

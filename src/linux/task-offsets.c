@@ -149,6 +149,10 @@ make_parts(UprofTaskOffsets *offsets)
     g_autoptr(GArray) wanted = g_array_new(FALSE, FALSE, sizeof(UprofTaskPart));
 
     want_member(wanted, offsets->saved_sp, WORD);
+    if (offsets->frame_bytes == 0) {
+        want_member(wanted, offsets->frame_pc, WORD);
+        want_member(wanted, offsets->frame_fp, WORD);
+    }
     want_member(wanted, offsets->io_wait, 1);
     for (size_t i = 0; i < G_N_ELEMENTS(members); i++)
         want_member(wanted, G_STRUCT_MEMBER(uint64_t, offsets, members[i].member), members[i].len);
@@ -177,9 +181,10 @@ find_frame(const UprofBtf *btf, const UprofLinuxArch *arch, UprofTaskOffsets *of
     const UprofLinuxSwitchFrame *frame = arch->switch_frame;
 
     offsets->saved_sp = find_member(btf, TASK, frame->sp_member, NULL);
-    offsets->frame_pc = find_member(btf, frame->type, frame->pc_member, NULL);
-    offsets->frame_fp = find_member(btf, frame->type, frame->fp_member, NULL);
-    if (!uprof_btf_size(btf, frame->type, &offsets->frame_bytes))
+    offsets->frame_pc = find_member(btf, frame->type ? frame->type : TASK, frame->pc_member, NULL);
+    offsets->frame_fp = find_member(btf, frame->type ? frame->type : TASK, frame->fp_member, NULL);
+    offsets->frame_bytes = 0;
+    if (frame->type && !uprof_btf_size(btf, frame->type, &offsets->frame_bytes))
         offsets->frame_bytes = UPROF_TASK_NO_MEMBER;
 }
 

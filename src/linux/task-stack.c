@@ -75,7 +75,8 @@ knows_stacks(const Copier *copier)
     return copier->links && offsets->stack != UPROF_TASK_NO_MEMBER &&
            offsets->saved_sp != UPROF_TASK_NO_MEMBER && offsets->frame_pc != UPROF_TASK_NO_MEMBER &&
            offsets->frame_fp != UPROF_TASK_NO_MEMBER &&
-           MAX(offsets->frame_pc, offsets->frame_fp) + WORD <= offsets->frame_bytes &&
+           (offsets->frame_bytes == 0 ||
+            MAX(offsets->frame_pc, offsets->frame_fp) + WORD <= offsets->frame_bytes) &&
            offsets->frame_bytes <= UPROF_TASK_STACK_BYTES_MAX &&
            copier->links->stack_bytes <= UPROF_TASK_STACK_BYTES_MAX;
 }
@@ -177,6 +178,18 @@ judge_copy(const Copier *copier, const UprofMemPiece *pieces, const UprofTaskByt
     return pieces[0].is_missing ? UPROF_TASK_STACK_UNKNOWN : UPROF_TASK_STACK_COPIED;
 }
 
+/* Takes registers out of the copied task_struct, if the kernel saves them there. */
+static void
+take_frame(const Copier *copier, const UprofTaskBytes *bytes, UprofTaskStack *stack)
+{
+    const UprofTaskOffsets *offsets = copier->offsets;
+
+    if (offsets->frame_bytes > 0)
+        return;
+    stack->regs.pc = uprof_task_bytes_word(offsets, bytes, offsets->frame_pc, WORD);
+    stack->regs.fp = uprof_task_bytes_word(offsets, bytes, offsets->frame_fp, WORD);
+}
+
 static UprofTaskStackState
 copy_once(const Copier *copier, UprofTask *task, UprofTaskStack *stack)
 {
@@ -185,6 +198,7 @@ copy_once(const Copier *copier, UprofTask *task, UprofTaskStack *stack)
     const unsigned n = list_copy_pieces(copier, task, stack, bytes, pieces);
 
     uprof_kernel_read_pieces(&copier->memory, pieces, n);
+    take_frame(copier, bytes, stack);
     return judge_copy(copier, pieces, bytes, task);
 }
 
@@ -217,10 +231,12 @@ end_copies(UprofTaskCopying *copying, unsigned i)
     if (copying->n_pieces > 0)
         uprof_kernel_end_pieces(&copying->copier.memory);
     for (; i < copying->n_begun; i++)
-        if (copying->is_wanted[i])
+        if (copying->is_wanted[i]) {
+            take_frame(&copying->copier, &copying->bytes[i], &copying->stacks[i]);
             copying->stacks[i].state =
                 judge_copy(&copying->copier, copying->pieces + copying->first[i],
                            &copying->bytes[i], &copying->tasks[i]);
+        }
 }
 
 /* ---- Registers in the copy ---- */
@@ -236,12 +252,14 @@ find_user_regs(const Copier *copier, const UprofTask *task, UprofTaskStack *stac
 
     if (task->is_kernel || task->memory == 0 || links->regs_bytes == 0 || at < stack->gva)
         return;
-    const uint64_t segment = get_word(stack, frame + entry->mode_word * WORD);
-    stack->has_user = (segment & entry->user_privilege) == entry->user_privilege;
+    const UprofArch *row = uprof_mem_arch(copier->memory.mem);
+    const uint64_t mode = get_word(stack, frame + entry->mode_word * WORD);
+    stack->has_user = (mode & row->mode_mask) == row->user_mode;
     stack->user_sp = get_word(stack, frame + entry->sp_word * WORD);
-    stack->syscall = (int64_t)get_word(stack, at + arch->syscall_word * WORD);
+    const uint64_t number = get_word(stack, at + arch->syscall_word * WORD);
+    stack->syscall = arch->syscall_bytes == WORD ? (int64_t)number : (int32_t)number;
     for (unsigned i = 0; i < entry->n_segments; i++)
-        if (entry->segments[i].selector == (uint16_t)segment)
+        if (entry->segments[i].selector == (uint16_t)mode)
             stack->is_narrow = entry->segments[i].word_bytes != WORD;
 }
 
@@ -257,12 +275,15 @@ static void
 find_regs(const Copier *copier, UprofTaskStack *stack)
 {
     const UprofTaskOffsets *offsets = copier->offsets;
+    const bool is_in_task = offsets->frame_bytes == 0;
     UprofRegs *regs = &stack->regs;
+    const uint64_t pc = is_in_task ? regs->pc : get_word(stack, stack->gva + offsets->frame_pc);
+    const uint64_t fp = is_in_task ? regs->fp : get_word(stack, stack->gva + offsets->frame_fp);
 
     *regs = *copier->memory.regs;
     memset(regs->reg, 0, sizeof(regs->reg));
-    regs->pc = get_word(stack, stack->gva + offsets->frame_pc);
-    regs->fp = get_word(stack, stack->gva + offsets->frame_fp);
+    regs->pc = pc;
+    regs->fp = fp;
     regs->sp = stack->gva + offsets->frame_bytes;
     regs->privilege = 0;
     regs->word_bytes = WORD;

@@ -1,11 +1,18 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #include "uprof/session-snapshots.h"
 
+#include "uprof/signal-mask.h"
+
 #include "session-priv.h"
 
 enum {
     TRIES_MAX = 4,         /* to find a Linux kernel */
     APART_US = 300 * 1000, /* longer than the worker waits after a search without an image */
+    /* Holds in which no vCPU ran the kernel's code, and the time between them, which is random so
+     * that the holds do not keep in step with the guest's timer. */
+    BLIND_MAX = 60,
+    BLIND_US_MIN = 20 * 1000,
+    BLIND_US_MAX = 60 * 1000,
 };
 
 void
@@ -60,6 +67,17 @@ take_twice(UprofSession *session, UprofSnapshots *snapshots, GError **error)
                : answer;
 }
 
+/* Can no snapshot show where the kernel is? Where the registers have no page-table roots, only the
+ * kernel's own code does. */
+static bool
+is_blind(const UprofSession *session, const UprofSnapshots *snapshots)
+{
+    for (unsigned i = 0; i < snapshots->n; i++)
+        if (snapshots->slots[i]->regs.privilege == 0)
+            return false;
+    return session->guest->needs_roots;
+}
+
 /*
  * The worker reads the guest's memory while the guest runs. If the process of a snapshot ends
  * before, its page tables are gone, and the worker finds no kernel.
@@ -69,10 +87,16 @@ take_until_found(UprofSession *session, UprofSnapshots *snapshots, GError **erro
 {
     UprofAnswer answer = take_first(session, snapshots, error);
 
-    for (unsigned i = 1; answer == UPROF_OK && !session->guest->paused &&
-                         !*uprof_worker_links(session->worker) && i < TRIES_MAX;
-         i++) {
-        g_usleep(APART_US);
+    for (unsigned i = 1, n_blind = 0; answer == UPROF_OK && !session->guest->paused &&
+                                      !*uprof_worker_links(session->worker) && i < TRIES_MAX &&
+                                      n_blind < BLIND_MAX && !uprof_signal_end_is_pending();) {
+        if (is_blind(session, snapshots)) {
+            n_blind++;
+            g_usleep((gulong)g_random_int_range(BLIND_US_MIN, BLIND_US_MAX));
+        } else {
+            i++;
+            g_usleep(APART_US);
+        }
         answer = take_first(session, snapshots, error);
     }
     return answer;

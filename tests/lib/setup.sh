@@ -503,12 +503,12 @@ guest_arch=x86_64
 # INITRD has a second serial line, on which it gets commands.
 guest_xml()
 {
-    local mib=${8%/*} slots='' numa='' board=pc features='<acpi/><apic/>' lines=${9:-}
+    local mib=${8%/*} slots='' numa='' board=pc features='<acpi/><apic/>' lines=isa-serial
     if [ "$guest_arch" = aarch64 ]; then
-        # The machine has one serial line.
+        # The machine itself has one serial line.
         board=virt
         features=''
-        lines=''
+        lines=pci-serial
     fi
     # libvirt plugs memory only into a domain with a NUMA node
     if [[ $8 = */* ]]; then
@@ -537,12 +537,12 @@ guest_xml()
     <memballoon model='none'/>
     ${guest_panics:+<panic model='isa'/>}
     <serial type='file'><source path='$(xml_escape "$4/serial")' append='off'/></serial>
-    ${lines:+<serial type='pipe'><source path='$(xml_escape "$4/words")'/></serial>}
+    ${9:+<serial type='pipe'><source path='$(xml_escape "$4/words")'/><target type='$lines'/></serial>}
     ${guest_disk:+<disk type='file'><driver name='qemu' type='raw' cache='unsafe'/><source file='$(xml_escape "$4/disk")'/><target dev='vda' bus='virtio'/></disk>}
   </devices>
   ${guest_nvme:+<qemu:commandline>
     <qemu:arg value='-drive'/><qemu:arg value='$(xml_escape "file=$4/nvme,if=none,id=nvme,format=raw,cache=unsafe$guest_nvme_options")'/>
-    <qemu:arg value='-device'/><qemu:arg value='nvme,drive=nvme,serial=1'/>
+    <qemu:arg value='-device'/><qemu:arg value='nvme,drive=nvme,serial=1,addr=0x1e'/>
   </qemu:commandline>}
 </domain>
 XML

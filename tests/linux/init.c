@@ -389,6 +389,13 @@ wake_up(int number)
     (void)number;
 }
 
+/* The second serial line. The first one of aarch64 has a driver of its own. */
+#ifdef __aarch64__
+static const char lines_device[] = "/dev/ttyS0";
+#else
+static const char lines_device[] = "/dev/ttyS1";
+#endif
+
 /* Opens the second serial line. Returns: -1 without the word `listen` */
 static int
 open_lines(void)
@@ -397,13 +404,13 @@ open_lines(void)
 
     if (!listens)
         return -1;
-    const int lines = open("/dev/ttyS1", O_RDONLY | O_NOCTTY | O_CLOEXEC);
+    const int lines = open(lines_device, O_RDONLY | O_NOCTTY | O_CLOEXEC);
     if (lines < 0 || tcgetattr(lines, &how) != 0)
-        die("/dev/ttyS1");
+        die(lines_device);
     /* read whole lines; without echo, because nobody reads the other end */
     how.c_lflag = ICANON;
     if (tcsetattr(lines, TCSANOW, &how) != 0)
-        die("/dev/ttyS1");
+        die(lines_device);
     return lines;
 }
 

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
 #
 # aarch64-linux.sh PROGRAM GUESTS TCG SERIES - Debian's kernel for arm64, of which nothing is given: the
-# symbols that the guest itself lists, complete stacks of the kernel and its processes, and its log
+# symbols that the guest itself lists, complete stacks of the kernel and its processes, its log, and its tasks
 #
 # $UPROF_LIVE_SAMPLES: of each guest
 # shellcheck source=tests/live/linux-lib.sh
@@ -68,12 +68,27 @@ shows_log()
     "$program" dmesg "${patient[@]}" "$name" >"$work/out" 2>"$work/err"
 }
 
+# lists_tasks: as list_tasks; only a hold in the kernel's code shows where the kernel is
+lists_tasks()
+{
+    (list_tasks guest "${patient[@]}" "$name") 2>/dev/null
+}
+
+# compares_tasks: `ps` and `dump --tasks` agree with the guest's own /proc
+compares_tasks()
+{
+    tell_linux "$name" 'stop in:/system.slice/web.service:waits user user syscalls' >"$work/said" || fail 'no tasks'
+    ask_linux "$name" states >"$work/before" || fail 'no states'
+    wait_until 60 lists_tasks || fail "no tasks: $(cat "$work/err")"
+    ask_linux "$name" states >"$work/after" || fail 'no states'
+    same_tasks guest
+}
+
 # boot_cell CPU: a kernel on a processor with other page tables and other instructions
 boot_cell()
 {
     name=${guest_prefix}arm-$series-${1//,*/}
-    create_guest "$name" TCG "$(linux_kernel "$release")" "$linux_words -- kallsyms user threads syscalls" 1 "$1" \
-        "$linux_mib" "$linux_initrd" && await_linux "$name" || fail "no guest with '$1'"
+    boot_linux "$name" "$release" TCG ' -- kallsyms user threads syscalls' 1 "$1" || fail "no guest with '$1'"
     must_say "$name" RELEASE "$release"
     knows_kernel
     complete_stacks
@@ -81,6 +96,7 @@ boot_cell()
     replays
     wait_until 60 shows_log || fail "no log: $(cat "$work/err")"
     grep -qE '^\[    0\.000000\] Booting Linux on physical CPU ' "$work/out" || fail "no log: $(head -n 5 "$work/out")"
+    compares_tasks
     destroy_guest "$name"
 }
 
@@ -88,6 +104,9 @@ command -v qemu-system-aarch64 >/dev/null || skip 'there is no QEMU for aarch64'
 [ -e "$linux_initrd" ] || skip 'there is no cross compiler for aarch64'
 need_linux
 need_own_daemon
+guest_nvme=$work/disk.ext4
+truncate -s 16M "$guest_nvme"
+mke2fs -q -F -t ext4 -O ^has_journal "$guest_nvme" 4M || fail 'no file system (try: apt-get install e2fsprogs)'
 # Page-table isolation, and addresses of 48 bits
 boot_cell cortex-a57
 # Signed return addresses, and addresses of 52 bits

@@ -57,3 +57,20 @@ out_has()
         [[ $line == *" $part"* ]] || fail "no '$part' in '$line'"
     done
 }
+
+# list_tasks NAME ARGUMENT...: writes the lists of tasks of a guest or a capture to NAME.ps and NAME.dump
+list_tasks()
+{
+    profile 0 ps --json "${@:2}"
+    mv "$work/out" "$work/$1.ps"
+    profile 0 dump --tasks --json "${@:2}"
+    mv "$work/out" "$work/$1.dump"
+}
+
+# same_tasks NAME: these lists agree with the guest's own /proc
+same_tasks()
+{
+    python3 "$here/tasks.py" "$work/before" "$work/after" "$work/$1.ps" "$work/$1.dump" >"$work/said" ||
+        fail "tasks of $1: $(head -n 20 "$work/said")"
+    say "$name: tasks of $1: $(tail -n 1 "$work/said")"
+}

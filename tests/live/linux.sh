@@ -155,23 +155,6 @@ last_words_of_kernel()
         fail "no panic in: $(cat "$work/out")"
 }
 
-# list_tasks NAME ARGUMENT...: writes the lists of tasks of a guest or a capture to NAME.ps and NAME.dump
-list_tasks()
-{
-    profile 0 ps --json "${@:2}"
-    mv "$work/out" "$work/$1.ps"
-    profile 0 dump --tasks --json "${@:2}"
-    mv "$work/out" "$work/$1.dump"
-}
-
-# same_tasks NAME: these lists agree with the guest's own /proc
-same_tasks()
-{
-    python3 "$here/tasks.py" "$work/before" "$work/after" "$work/$1.ps" "$work/$1.dump" >"$work/said" ||
-        fail "tasks of $1: $(head -n 20 "$work/said")"
-    say "$name: tasks of $1: $(tail -n 1 "$work/said")"
-}
-
 # list_by_peeks: writes the lists of tasks that a user without the right to read QEMU's memory gets
 list_by_peeks()
 {
