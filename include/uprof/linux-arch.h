@@ -77,6 +77,10 @@ typedef struct {
     /* The longest unmapped piece inside an image, in bytes. */
     uint64_t image_hole_bytes_max;
 
+    /* The code that enters and leaves the kernel may be mapped a second time from here on, for
+     * kernels that hide themselves from processes; 0: never. */
+    uint64_t alias_start;
+
     /* Bytes of a task's kernel stack and of an interrupt stack. */
     uint32_t stack_bytes, irq_stack_bytes;
     /* Has the kernel a pointer to the start of each interrupt stack, or to its last word? */

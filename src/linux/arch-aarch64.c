@@ -29,12 +29,14 @@
 
 /* clang-format off */
 static const UprofLinuxSymbolName symbols[] = {
-    { "swapper_pg_dir",   SYMBOL(root) },
-    { "__per_cpu_offset", SYMBOL(cpu_areas) },
-    { "__entry_task",     SYMBOL(current) },
-    { "irq_stack_ptr",    SYMBOL(irq_stack) },
-    { "memstart_addr",    SYMBOL(memory_start) },
-    { "ret_from_fork",    SYMBOL(fork_return) },
+    { "swapper_pg_dir",          SYMBOL(root) },
+    { "__entry_tramp_text_start", SYMBOL(hidden_start) },
+    { "__entry_tramp_text_end",   SYMBOL(hidden_end) },
+    { "__per_cpu_offset",        SYMBOL(cpu_areas) },
+    { "__entry_task",            SYMBOL(current) },
+    { "irq_stack_ptr",           SYMBOL(irq_stack) },
+    { "memstart_addr",           SYMBOL(memory_start) },
+    { "ret_from_fork",           SYMBOL(fork_return) },
 };
 
 /* cpu_switch_to() saves the registers in the task itself. */
@@ -155,6 +157,8 @@ const UprofLinuxArch uprof_linux_arch_aarch64 = {
     .modules_start = KERNEL_START,
     .modules_end = KERNEL_END,
     .image_step_bytes = IMAGE_STEP_BYTES,
+    /* the addresses of fixed maps (arch/arm64/include/asm/fixmap.h) */
+    .alias_start = UINT64_C(0xffffffffff000000),
     /* The header for booting is not mapped. */
     .image_head_bytes = 64 * 1024,
     /* Code and data for booting are unmapped later. */

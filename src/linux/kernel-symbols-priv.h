@@ -24,6 +24,8 @@ struct UprofLinuxSymbols {
     uint64_t orc_header_start, orc_header_end; /* unwind table: version, from 6.3.10 */
     uint64_t entry_start, entry_end;           /* code that enters and leaves the kernel */
 
+    uint64_t hidden_start, hidden_end; /* of this code, what is mapped a second time */
+
     uint64_t cpu_areas; /* array: address of each CPU's own variables */
     uint64_t hot;       /* offset in a CPU's area: struct pcpu_hot, from 6.2 to 6.14 */
     uint64_t current;   /* offset in a CPU's area: pointer to the running task */

@@ -21,8 +21,9 @@
 
 enum {
     BANNER_BYTES = 256,
-    LINKS_MAX = 1024,      /* versions in one run: CPUs start, and guests boot */
-    SEARCHES_MAX = 16,     /* failed ones from one boot to the next */
+    LINKS_MAX = 1024,  /* versions in one run: CPUs start, and guests boot */
+    SEARCHES_MAX = 16, /* failed ones from one boot to the next */
+    ALIAS_PAGES_MAX = 4096,
     NEIGHBORS_MAX = 64,    /* symbols of one address that are compared, to each side */
     DISAGREEMENTS_MIN = 8, /* samples in a row that prove that another kernel runs */
 };
@@ -310,8 +311,50 @@ has_function_at(const UprofKallsyms *kallsyms, guint i)
     return false;
 }
 
+/* Returns: how far behind itself hidden code is mapped a second time; 0: nowhere */
+static uint64_t
+find_alias(const UprofLinux *kernel, UprofMem *mem)
+{
+    const UprofLinuxSymbols *symbols = &kernel->symbols;
+    const uint64_t start = symbols->hidden_start - symbols->hidden_start % UPROF_PAGE_BYTES;
+    uint64_t wanted, gpa, left;
+
+    if (symbols->hidden_start == 0 || kernel->arch->alias_start <= symbols->hidden_end ||
+        !uprof_mem_translate(mem, kernel->vcpu, &kernel->regs, start, &wanted, &left, NULL))
+        return 0;
+    for (uint64_t i = 0; i < ALIAS_PAGES_MAX; i++) {
+        const uint64_t gva = kernel->arch->alias_start + i * UPROF_PAGE_BYTES;
+        if (uprof_mem_translate(mem, kernel->vcpu, &kernel->regs, gva, &gpa, &left, NULL) &&
+            gpa == wanted)
+            return gva - start;
+    }
+    return 0;
+}
+
+/* Adds the symbols and the code of the second map of hidden code, which lies behind all others. */
 static void
-publish_symbols(UprofLinux *kernel, UprofKallsyms *kallsyms, const UprofLinuxImage *image)
+add_alias(const UprofLinux *kernel, UprofMem *mem, GArray *symbols, GArray *code)
+{
+    const uint64_t start = kernel->symbols.hidden_start, end = kernel->symbols.hidden_end;
+    const uint64_t away = find_alias(kernel, mem);
+    const UprofSymCode alias = { start + away, end + away };
+    const guint n = symbols->len;
+
+    if (away == 0)
+        return;
+    for (guint i = 0; i < n; i++) {
+        UprofSymbol symbol = g_array_index(symbols, UprofSymbol, i);
+        if (symbol.start < start || symbol.start >= end)
+            continue;
+        symbol.start += away;
+        g_array_append_val(symbols, symbol);
+    }
+    g_array_append_val(code, alias);
+}
+
+static void
+publish_symbols(UprofLinux *kernel, UprofMem *mem, UprofKallsyms *kallsyms,
+                const UprofLinuxImage *image)
 {
     g_autoptr(GArray) symbols =
         g_array_sized_new(FALSE, FALSE, sizeof(UprofSymbol), kallsyms->symbols->len);
@@ -328,6 +371,7 @@ publish_symbols(UprofLinux *kernel, UprofKallsyms *kallsyms, const UprofLinuxIma
         if (symbol.name.len > 0)
             g_array_append_val(symbols, symbol);
     }
+    add_alias(kernel, mem, symbols, image->code);
     uprof_sym_set_own(kernel->sym, UPROF_SYM_KERNEL, symbols, g_steal_pointer(&kallsyms->names),
                       image->code);
 }
@@ -579,7 +623,7 @@ read_kernel(UprofLinux *kernel, UprofMem *mem, UprofLinuxImage *image, UprofKall
     kernel->n_symbols = kallsyms->symbols->len;
     kernel->layout = kallsyms->layout;
     kernel->digest = kernel->wants_digest ? uprof_kallsyms_digest(kallsyms) : 0;
-    publish_symbols(kernel, kallsyms, image);
+    publish_symbols(kernel, mem, kallsyms, image);
     read_orc_tables(kernel, mem, image);
     read_types(kernel, image);
     update_links(kernel, mem);

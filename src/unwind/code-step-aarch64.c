@@ -313,6 +313,7 @@ typedef enum {
     ENTRY_TABLE, /* for an exception from EL1: nothing is saved yet */
     ENTRY_FROM_USER,
     ENTRY_FROM_KERNEL,
+    EXIT_TO_USER, /* the registers of the process are still saved */
 } Entry;
 
 /* Does the name of a kernel's function, which may end in "_[k]", begin with @start and end with
@@ -328,6 +329,17 @@ has_name(const char *name, const char *start, const char *end)
            strncmp(name + len - strlen(end), end, strlen(end)) == 0;
 }
 
+/* The handler of an exception has returned. */
+static bool
+is_behind_call(const UprofUnwindContext *context, uint64_t pc)
+{
+    enum { BL = 0x94000000, BL_MASK = 0xfc000000 };
+    uint8_t code[sizeof(uint32_t)];
+
+    return uprof_unwind_read_code(context, pc - sizeof(code), code, sizeof(code)) &&
+           (uprof_read_le32(code) & BL_MASK) == BL;
+}
+
 static Entry
 find_entry(const UprofUnwindContext *context, const UprofCursor *cursor)
 {
@@ -336,17 +348,19 @@ find_entry(const UprofUnwindContext *context, const UprofCursor *cursor)
 
     if (cursor->regs.privilege != 0 || pc < UPROF_UPPER_HALF)
         return NO_ENTRY;
-    if (pc >= TRAMPOLINES_START)
-        return ENTRY_FROM_USER;
     const char *name =
         uprof_name_text(uprof_sym_find(context->sym, cursor->regs.pc, cursor->is_return).name);
+    if (has_name(name, "ret_to_user", "") || has_name(name, "tramp_exit", ""))
+        return EXIT_TO_USER;
+    if (pc >= TRAMPOLINES_START)
+        return ENTRY_FROM_USER;
     if (has_name(name, "vectors", "vectors") && uprof_unwind_function(context, cursor, &function))
         return (pc - function.start) / VECTOR_BYTES < VECTORS_FROM_EL1 ? ENTRY_TABLE
                                                                        : ENTRY_FROM_USER;
     if (has_name(name, "el", "_handler"))
         return NO_ENTRY;
     if (has_name(name, "el0t_", ""))
-        return ENTRY_FROM_USER;
+        return !cursor->is_return && is_behind_call(context, pc) ? EXIT_TO_USER : ENTRY_FROM_USER;
     return has_name(name, "el1h_", "") || has_name(name, "el1t_", "") ? ENTRY_FROM_KERNEL
                                                                       : NO_ENTRY;
 }
@@ -358,13 +372,10 @@ enter_process(const UprofUnwindContext *context)
                                                                        : UPROF_STEP_BASE;
 }
 
-/* The stack pointer is at the saved registers while the handler runs, and x29 at a record in them.
- */
+/* @at: address of the saved registers */
 static UprofStep
-leave_exception(const UprofUnwindContext *context, UprofCursor *cursor)
+leave_exception(const UprofUnwindContext *context, UprofCursor *cursor, uint64_t at)
 {
-    const uint64_t at =
-        cursor->unknown >> SP & 1 ? cursor->regs.fp - REGS_RECORD_BYTES : cursor->regs.sp;
     uint64_t words[REGS_PSTATE + 1];
 
     for (unsigned i = 0; i < G_N_ELEMENTS(words); i++)
@@ -388,6 +399,23 @@ leave_exception(const UprofUnwindContext *context, UprofCursor *cursor)
     return UPROF_STEP_OK;
 }
 
+/* The stack pointer is at the saved registers while the handler runs, and x29 at a record in them.
+ */
+static uint64_t
+find_saved_regs(const UprofCursor *cursor)
+{
+    return cursor->unknown >> SP & 1 ? cursor->regs.fp - REGS_RECORD_BYTES : cursor->regs.sp;
+}
+
+/* While the kernel returns to a process, its stack pointer may be behind the saved registers. */
+static UprofStep
+return_to_process(const UprofUnwindContext *context, UprofCursor *cursor)
+{
+    const uint64_t at = context->space ? uprof_space_saved_regs(context->space) : 0;
+
+    return at != 0 ? leave_exception(context, cursor, at) : enter_process(context);
+}
+
 UprofStep
 uprof_code_aarch64_step(const UprofUnwindContext *context, UprofCursor *cursor)
 {
@@ -400,8 +428,10 @@ uprof_code_aarch64_step(const UprofUnwindContext *context, UprofCursor *cursor)
 
     if (entry == ENTRY_TABLE)
         return UPROF_STEP_PASS;
+    if (entry == EXIT_TO_USER)
+        return return_to_process(context, cursor);
     if (entry != NO_ENTRY && cursor->is_return)
-        return leave_exception(context, cursor);
+        return leave_exception(context, cursor, find_saved_regs(cursor));
     if (entry != NO_ENTRY)
         return entry == ENTRY_FROM_USER ? enter_process(context) : UPROF_STEP_PASS;
     if (!uprof_unwind_function(context, cursor, &function) ||

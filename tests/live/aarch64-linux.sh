@@ -44,11 +44,12 @@ complete_stacks()
         fail "no system call: $(cat "$work/x.folded")"
 }
 
-# complete_processes: stacks of processes are complete. Right behind an exception, only registers that the
-# monitor does not show tell where the process was.
+# complete_processes: stacks of processes are complete, and all code has a name. Right behind an exception, only
+# registers that the monitor does not show tell where the process was.
 complete_processes()
 {
-    local behind='((vectors|el[01]t_[a-z0-9_]+|ret_to_user)_\[k\]|\[unknown\])'
+    local behind='(vectors|tramp_vectors|el0t_[a-z0-9_]+)_\[k\]'
+    ! grep -E "^$name;(user|syscalls|worker-[0-9]);.*\[unknown\]" "$work/x.folded" || fail 'code without a name'
     grep -E "^$name;(user|worker-[0-9]);" "$work/x.folded" | grep -vE ";\[truncated\];$behind [0-9]+$" \
         >"$work/processes.folded"
     result stacks "$name" 97 "(user;_start;.*;main;.*;run_user|worker-[0-9];thread_start;start_thread;run_thread);split_loop;.*" \
