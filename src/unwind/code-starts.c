@@ -15,6 +15,7 @@ enum {
     ALIGNED_BYTES_MAX = 128 * 1024, /* searched */
     ANYWHERE_BYTES_MAX = 32 * 1024,
     FILLS_MAX = 16, /* instructions that fill space */
+    GAP_BYTES = 8,
     PROLOGUE_INSNS_MAX = 24,
     RECORD_INSNS_MAX = 48,
     WORK_OF_BYTES = 16,
@@ -91,11 +92,24 @@ ends_path(const uint8_t *end)
            (end[-6] == 0xff && (end[-5] == 0x25 || end[-5] == 0x15));
 }
 
+/*
+ * The linker fills the space between two sections with zeros. The first function of .text, often
+ * main(), lies behind entries of a procedure linkage table, which have 8 bytes each.
+ */
+static bool
+is_behind_gap(const UprofCodeStarts *starts, uint64_t at)
+{
+    static const uint8_t zeros[GAP_BYTES];
+
+    return at - starts->block >= GAP_BYTES &&
+           memcmp(starts->bytes + BEFORE + (at - starts->block) - GAP_BYTES, zeros, GAP_BYTES) == 0;
+}
+
 /* @n_fills: (out): instructions that fill the space before @at */
 static bool
 may_begin_at(const UprofCodeStarts *starts, uint64_t at, unsigned *n_fills)
 {
-    uint64_t end = at;
+    uint64_t end = is_behind_gap(starts, at) ? at - GAP_BYTES : at;
     unsigned len;
 
     for (*n_fills = 0; *n_fills < FILLS_MAX; ++*n_fills) {

@@ -232,6 +232,26 @@ test_case(gconstpointer data)
     }
 }
 
+/* The first function of .text never returns. It lies behind an entry of a procedure linkage table,
+ * with zeros between the sections. */
+static void
+test_section_gap(void)
+{
+    static const char before[] = "\xff\x25\0\1\0\0\x66\x90\0\0\0\0\0\0\0";
+    const uint64_t start = CODE + 2 * sizeof(before); /* in mid-page */
+    g_auto(Fixture) fixture;
+
+    init_fixture(&fixture, 8);
+    put_code(&fixture, start - sizeof(before), before, sizeof(before));
+    PUT(&fixture, start, "\x53\x48\x83\xec\x18" LOOP);
+    PUT(&fixture, CALLER_RETURN - 5,
+        NOPS "\x90"); /* no direct call tells where the function begins */
+    PUT(&fixture, CALLER_RETURN - 2, "\xff\xd0");
+    put_stack(&fixture, 4);
+    unwind_at(&fixture, start + 5);
+    assert_callers(&fixture);
+}
+
 /* Where a thread or a processor ends, the stack does. */
 static void
 test_roots(void)
@@ -887,6 +907,7 @@ main(int argc, char **argv)
         g_autofree char *path = g_strdup_printf("/code-step/%s", cases[i].name);
         g_test_add_data_func(path, GSIZE_TO_POINTER(i), test_case);
     }
+    g_test_add_func("/code-step/section-gap", test_section_gap);
     g_test_add_func("/code-step/roots", test_roots);
     g_test_add_func("/code-step/placed-returns", test_placed_returns);
     g_test_add_func("/code-step/signal", test_signal);
