@@ -27,7 +27,7 @@ typedef struct {
 
 /** UprofLinks: constant once published */
 typedef struct {
-    uint64_t root; /* of page tables that map the kernel (CR3); 0: the page tables of the sample */
+    uint64_t root;        /* of page tables that map the kernel; 0: the page tables of the sample */
     uint64_t root_mask;   /* bits in which the page-table roots of processes differ */
     uint64_t all_memory;  /* address of the direct map of all memory; 0 if unknown */
     uint64_t kernel_from; /* the kernel's addresses begin here */

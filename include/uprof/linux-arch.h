@@ -30,7 +30,7 @@ typedef struct {
     /* segments of kernel and user code */
     const UprofLinuxSegment *segments;
     uint8_t n_segments;
-    /* privilege of user code, as in UprofRegs.privilege and in the low bits of CS */
+    /* privilege of user code, as in UprofRegs.privilege; on x86 also in the low bits of CS */
     uint8_t user_privilege;
     /* the register in which the processor keeps the return address of a system call */
     uint8_t syscall_pc_reg;
@@ -83,8 +83,6 @@ typedef struct {
 
     /* Bytes of a task's kernel stack and of an interrupt stack. */
     uint32_t stack_bytes, irq_stack_bytes;
-    /* Has the kernel a pointer to the start of each interrupt stack, or to its last word? */
-    bool has_start_of_irq_stack;
     /* Bytes that a kernel with FRED keeps above a task's saved registers. */
     uint32_t fred_bytes;
     const UprofLinuxEntryFrame *entry;
@@ -110,6 +108,8 @@ typedef struct {
     void (*use_kernel_root)(UprofMem *mem, unsigned vcpu, UprofRegs *regs, uint64_t anchor);
     /* bits of the root in which two processes differ */
     uint64_t root_mask;
+    /* Only the task of a process tells its page tables, and only the direct map leads to them. */
+    bool has_roots_in_tasks;
     /* Has the direct map of all memory the page tables at the addresses that the processor uses? */
     bool (*has_direct_roots)(const UprofRegs *regs);
     /*
@@ -118,6 +118,14 @@ typedef struct {
      */
     void (*find_maps)(UprofMem *mem, unsigned vcpu, const UprofRegs *regs,
                       const UprofLinuxSymbols *symbols, UprofLinuxMaps *maps);
+    /*
+     * (nullable): reads the code of idle_task() (Linux, kernel/sched/syscalls.c and before 6.11
+     * core.c), which is a function without branches. @areas: (inout): address of the array
+     * __per_cpu_offset; @run_queues: (inout): of the per-CPU variable runqueues. Both stay as they
+     * are if the code is not understood.
+     */
+    void (*read_cpu_areas)(UprofMem *mem, unsigned vcpu, const UprofRegs *regs, uint64_t code,
+                           uint64_t *areas, uint64_t *run_queues);
     /* Can user code run on page tables that the kernel does not list for its process? */
     bool (*has_hidden_user_root)(const UprofRegs *regs);
     /*

@@ -36,8 +36,9 @@ UprofErrorCode uprof_session_take_snapshots(UprofSession *session, UprofSnapshot
  * @snapshots: (out): in any case; to be cleared; without complete stacks
  *
  * Holds each vCPU once, so that the worker finds the kernel of Linux. If there is none and the
- * guest is not paused, holds each vCPU again, up to three times in a second. Holds that cannot show
- * where the kernel is do not count; there are up to sixty of them, in some seconds.
+ * guest is not paused, holds each vCPU again, up to three times in a second. Tries in which no vCPU
+ * runs the kernel, so that none can show where the kernel is, do not count; there are up to sixty
+ * of them, in some seconds.
  *
  * Returns: %UPROF_ERROR_NONE, also without a kernel; another code if it failed, after a notice
  */

@@ -6,7 +6,7 @@
  * (map_kernel: how the image is mapped), arch/arm64/kernel/vmlinux.lds.S (SEGMENT_ALIGN),
  * arch/arm64/include/asm/memory.h (THREAD_SIZE, IRQ_STACK_SIZE, PAGE_OFFSET, VMEMMAP_START),
  * arch/arm64/include/asm/ptrace.h (saved registers), arch/arm64/kernel/process.c (__entry_task),
- * arch/arm64/kernel/irq.c (irq_stack_ptr), arch/arm64/include/asm/processor.h (cpu_context).
+ * arch/arm64/include/asm/processor.h (cpu_context).
  */
 #include "uprof/linux-arch.h"
 
@@ -23,7 +23,8 @@
 #define KERNEL_END UINT64_C(0xfffffffc00000000)
 /* UEFI may put the image at any multiple of this size (EFI_KIMG_ALIGN). */
 #define IMAGE_STEP_BYTES (UINT64_C(64) * 1024)
-#define ROOT_FRAME UINT64_C(0x0000fffffffff000)
+/* The address in TTBR0 and TTBR1. A table of few entries is aligned to 64 bytes. */
+#define ROOT_FRAME UINT64_C(0x0000ffffffffffc0)
 
 #define SYMBOL(member) G_STRUCT_OFFSET(UprofLinuxSymbols, member)
 
@@ -34,8 +35,6 @@ static const UprofLinuxSymbolName symbols[] = {
     { "__entry_tramp_text_end",   SYMBOL(hidden_end) },
     { "__per_cpu_offset",        SYMBOL(cpu_areas) },
     { "__entry_task",            SYMBOL(current) },
-    { "irq_stack_ptr",           SYMBOL(irq_stack) },
-    { "memstart_addr",           SYMBOL(memory_start) },
     { "ret_from_fork",           SYMBOL(fork_return) },
 };
 
@@ -93,44 +92,142 @@ is_mapped(UprofMem *mem, unsigned vcpu, const UprofRegs *regs, uint64_t gva)
     return uprof_mem_translate(mem, vcpu, regs, gva, &gpa, &left, NULL);
 }
 
+/* Address of the first byte of CPU 0's own variables that the kernel's scheduler has. They lie in
+ * the direct map of all memory. */
+static bool
+find_cpu_memory(UprofMem *mem, unsigned vcpu, const UprofRegs *regs, const UprofLinuxSymbols *found,
+                uint64_t *gva)
+{
+    const UprofKernelMemory memory = { .mem = mem, .vcpu = vcpu, .regs = regs };
+    uint64_t area;
+
+    if (found->cpu_areas == 0 || found->run_queues == 0 ||
+        !uprof_kernel_read_word_always(&memory, found->cpu_areas, &area) || area == 0)
+        return false;
+    *gva = found->run_queues + area;
+    return true;
+}
+
 /*
- * Both maps begin at constant addresses, which depend on how many bits of an address the kernel is
- * built for. No variable tells this number. The kernel's own topmost page table shows which one is
- * right: the direct map must lead to it, and it must have a struct page. The array of these lies
- * elsewhere from Linux 6.9 on. Only kernels with pages of 4 KiB have their files' pages read.
+ * Finds the array of struct page. It begins at a constant address, which depends on how many bits
+ * of an address the kernel is built for, and is another one from Linux 6.9 on. The page of the
+ * kernel's own topmost table shows which one is right: it must have a struct page.
+ * @all_memory: address of the direct map; @direct, @direct_end: the addresses that it may have
  */
+static uint64_t
+find_pages(UprofMem *mem, unsigned vcpu, const UprofRegs *regs, unsigned bits, uint64_t all_memory)
+{
+    enum { STRUCT_PAGE_SHIFT = 6, PAGE_SHIFT = 12, SHIFT = PAGE_SHIFT - STRUCT_PAGE_SHIFT };
+    const uint64_t direct = UINT64_MAX << bits, direct_end = UINT64_MAX << (MIN(bits, 48U) - 1);
+    const uint64_t starts[] = {
+        -(UINT64_C(1) << 30) - ((direct_end - direct) >> SHIFT),
+        UINT64_MAX << (bits - SHIFT),
+    };
+    /* the physical address where the direct map begins may be negative */
+    const uint64_t first = (uint64_t)((int64_t)(direct - all_memory) >> PAGE_SHIFT)
+                           << STRUCT_PAGE_SHIFT;
+    const uint64_t own = (regs->sys[UPROF_ARM_TTBR1] & ROOT_FRAME) >> PAGE_SHIFT
+                                                                          << STRUCT_PAGE_SHIFT;
+
+    for (size_t i = 0; i < G_N_ELEMENTS(starts); i++)
+        if (is_mapped(mem, vcpu, regs, starts[i] - first + own))
+            return starts[i] - first;
+    return 0;
+}
+
+/* The maps, and the stacks of tasks, are known of kernels with pages of 4 KiB. */
 static void
 find_maps(UprofMem *mem, unsigned vcpu, const UprofRegs *regs, const UprofLinuxSymbols *found,
           UprofLinuxMaps *maps)
 {
-    enum { STRUCT_PAGE_SHIFT = 6, PAGE_SHIFT = 12, MIN_BITS_MAX = 48, GRANULE_4K = 2 };
-    static const uint8_t sizes[] = { 52, 48, 47, 42, 39, 36 };
-    const UprofKernelMemory memory = { .mem = mem, .vcpu = vcpu, .regs = regs };
+    enum { MIN_BITS_MAX = 48, GRANULE_SHIFT = 30, GRANULE_4K = 2 };
+    static const uint8_t sizes[] = { 48, 52, 47, 42, 39, 36 };
     const uint64_t root = regs->sys[UPROF_ARM_TTBR1] & ROOT_FRAME;
-    uint64_t start;
+    uint64_t gva, gpa, left;
 
     *maps = (UprofLinuxMaps){ 0 };
-    if (found->memory_start == 0 ||
-        !uprof_kernel_read_word_always(&memory, found->memory_start, &start))
+    if ((regs->sys[UPROF_ARM_TCR] >> GRANULE_SHIFT & 3) != GRANULE_4K ||
+        !find_cpu_memory(mem, vcpu, regs, found, &gva) ||
+        !uprof_mem_translate(mem, vcpu, regs, gva, &gpa, &left, NULL) ||
+        !is_at(mem, vcpu, regs, gva - gpa + root, root))
         return;
-    for (size_t i = 0; i < G_N_ELEMENTS(sizes) && maps->all_memory == 0; i++) {
-        const uint64_t direct = UINT64_MAX << sizes[i];
-        if (!is_at(mem, vcpu, regs, direct - start + root, root))
+    for (size_t i = 0; i < G_N_ELEMENTS(sizes) && maps->all_pages == 0; i++) {
+        if (gva < UINT64_MAX << sizes[i] || gva >= UINT64_MAX << (MIN(sizes[i], MIN_BITS_MAX) - 1))
             continue;
-        maps->all_memory = direct - start;
-        const uint64_t direct_end = UINT64_MAX << (MIN(sizes[i], MIN_BITS_MAX) - 1);
-        const uint64_t pages[] = {
-            -(UINT64_C(1) << 30) - ((direct_end - direct) >> (PAGE_SHIFT - STRUCT_PAGE_SHIFT)),
-            UINT64_MAX << (sizes[i] - (PAGE_SHIFT - STRUCT_PAGE_SHIFT)),
-        };
-        /* the physical address may be negative */
-        const uint64_t first = (uint64_t)((int64_t)start >> PAGE_SHIFT) << STRUCT_PAGE_SHIFT;
-        const uint64_t own = root >> PAGE_SHIFT << STRUCT_PAGE_SHIFT;
-        for (size_t k = 0; k < G_N_ELEMENTS(pages) && maps->all_pages == 0; k++)
-            if ((regs->sys[UPROF_ARM_TCR] >> 30 & 3) == GRANULE_4K &&
-                is_mapped(mem, vcpu, regs, pages[k] - first + own))
-                maps->all_pages = pages[k] - first;
+        maps->all_memory = gva - gpa;
+        maps->all_pages = find_pages(mem, vcpu, regs, sizes[i], gva - gpa);
     }
+}
+
+/* Instructions (Arm ARM, C6.2) */
+#define INSN_HINT UINT32_C(0xd503201f) /* NOP, PACIASP, AUTIASP, BTI */
+#define INSN_HINT_MASK UINT32_C(0xfffff01f)
+#define INSN_KEEP_LR                                                                               \
+    UINT32_C(0xaa1e03e9) /* MOV x9, x30: the kernel itself puts it there (ftrace) */
+#define INSN_ADRP UINT32_C(0x90000000)
+#define INSN_ADRP_MASK UINT32_C(0x9f000000)
+#define INSN_ADD UINT32_C(0x91000000) /* of a constant */
+#define INSN_ADD_MASK UINT32_C(0xffc00000)
+#define INSN_ADD_REG UINT32_C(0x8b000000)
+#define INSN_ADD_REG_MASK UINT32_C(0xffe0fc00)
+#define INSN_LOAD UINT32_C(0xf8601800) /* of a register plus another one times 8 */
+#define INSN_LOAD_MASK UINT32_C(0xffe01c00)
+
+/* What the registers of idle_task() hold: addresses, and the area of the CPU. */
+typedef struct {
+    uint64_t value[32]; /* 0: unknown */
+    uint64_t areas;     /* from which the area was loaded */
+    unsigned area_reg;
+} CodeState;
+
+/* Returns: false if the instruction is none of those that idle_task() consists of */
+static bool
+follow_insn(CodeState *state, uint64_t pc, uint32_t insn, uint64_t *variable)
+{
+    const unsigned to = insn & 31, from = insn >> 5 & 31, other = insn >> 16 & 31;
+
+    if ((insn & INSN_HINT_MASK) == INSN_HINT || insn == INSN_KEEP_LR)
+        return true;
+    if ((insn & INSN_ADRP_MASK) == INSN_ADRP) {
+        const uint64_t pages = (insn >> 29 & 3) | (insn >> 5 & 0x7ffff) << 2;
+        const uint64_t away = (pages ^ 1 << 20) - (1 << 20); /* 21 bits with a sign */
+        state->value[to] = (pc & ~UINT64_C(0xfff)) + (away << 12);
+        return true;
+    }
+    if ((insn & INSN_ADD_MASK) == INSN_ADD) {
+        state->value[to] = state->value[from] ? state->value[from] + (insn >> 10 & 0xfff) : 0;
+        return true;
+    }
+    if ((insn & INSN_LOAD_MASK) == INSN_LOAD && state->areas == 0) {
+        state->areas = state->value[from];
+        state->area_reg = to;
+        state->value[to] = 0;
+        return state->areas != 0;
+    }
+    if ((insn & INSN_ADD_REG_MASK) == INSN_ADD_REG && state->areas != 0 &&
+        (from == state->area_reg || other == state->area_reg))
+        *variable = state->value[from == state->area_reg ? other : from];
+    return false;
+}
+
+static void
+read_cpu_areas(UprofMem *mem, unsigned vcpu, const UprofRegs *regs, uint64_t code, uint64_t *areas,
+               uint64_t *run_queues)
+{
+    enum { INSNS_MAX = 16 };
+    const UprofKernelMemory memory = { .mem = mem, .vcpu = vcpu, .regs = regs };
+    CodeState state = { .areas = 0 };
+    uint64_t variable = 0;
+    uint32_t insn;
+
+    for (unsigned i = 0; i < INSNS_MAX; i++)
+        if (!uprof_kernel_read_u32_always(&memory, code + i * sizeof(insn), &insn) ||
+            !follow_insn(&state, code + i * sizeof(insn), insn, &variable))
+            break;
+    if (variable == 0)
+        return;
+    *areas = state.areas;
+    *run_queues = variable;
 }
 
 static bool
@@ -165,7 +262,6 @@ const UprofLinuxArch uprof_linux_arch_aarch64 = {
     .image_hole_bytes_max = UINT64_C(16) * 1024 * 1024,
     .stack_bytes = 16 * 1024,
     .irq_stack_bytes = 16 * 1024,
-    .has_start_of_irq_stack = true,
     .entry = &entry_frame,
     .switch_frame = &switch_frame,
     .syscall_word = 35,
@@ -180,7 +276,9 @@ const UprofLinuxArch uprof_linux_arch_aarch64 = {
     .use_kernel_root = use_kernel_root,
     .root_mask = ROOT_FRAME,
     .has_direct_roots = has_direct_roots,
+    .has_roots_in_tasks = true,
     .find_maps = find_maps,
+    .read_cpu_areas = read_cpu_areas,
     .has_hidden_user_root = has_hidden_user_root,
     .is_same_root = is_same_root,
 };

@@ -16,9 +16,8 @@ read_pointer(const UprofKernelMemory *memory, uint64_t gva, uint64_t *pointer)
 }
 
 static void
-find_vcpu_links(const UprofLinuxArch *arch, const UprofLinuxSymbols *symbols,
-                const UprofLinuxOffsets *offsets, const UprofKernelMemory *memory, unsigned cpu,
-                UprofLinksVcpu *links)
+find_vcpu_links(const UprofLinuxSymbols *symbols, const UprofLinuxOffsets *offsets,
+                const UprofKernelMemory *memory, unsigned cpu, UprofLinksVcpu *links)
 {
     uint64_t area = 0, task, top;
 
@@ -31,11 +30,8 @@ find_vcpu_links(const UprofLinuxArch *arch, const UprofLinuxSymbols *symbols,
     /* A CPU that has not started yet has no task. */
     if (current != 0 && read_pointer(memory, area + current, &task))
         links->task_at = area + current;
-    if (irq == 0 || !read_pointer(memory, area + irq, &top))
-        return;
-    if (arch->has_start_of_irq_stack)
-        links->irq_at = top + arch->irq_stack_bytes - sizeof(top);
-    else /* Up to 5.10 the pointer is to the end of the stack, behind its last word. */
+    /* Up to 5.10 the pointer is to the end of the stack, behind its last word. */
+    if (irq != 0 && read_pointer(memory, area + irq, &top))
         links->irq_at = top % UPROF_PAGE_BYTES == 0 ? top - sizeof(top) : top;
 }
 
@@ -64,6 +60,18 @@ is_complete(const UprofLinksVcpu *links, bool has_irq)
     return links->task_at != 0 && (links->irq_at != 0 || !has_irq);
 }
 
+/* Kernels for aarch64 have more or fewer members behind the registers. */
+static uint32_t
+find_regs_len(const UprofLinuxEntryFrame *entry, const UprofLinuxOffsets *offsets)
+{
+    const uint64_t bytes = offsets->regs_bytes;
+    const uint64_t least = (entry->frame_word + entry->mode_word + 1U) * WORD;
+
+    return bytes >= least && bytes <= UPROF_LINKS_REGS_BYTES_MAX && bytes % WORD == 0
+               ? (uint32_t)bytes
+               : entry->regs_words * WORD;
+}
+
 UprofLinks *
 uprof_linux_links_make(const UprofLinuxArch *arch, const UprofLinuxSymbols *symbols,
                        const UprofLinuxOffsets *offsets, const UprofLinuxMaps *maps,
@@ -79,19 +87,20 @@ uprof_linux_links_make(const UprofLinuxArch *arch, const UprofLinuxSymbols *symb
         links->all_memory = maps->all_memory;
     links->stack_bytes = arch->stack_bytes;
     links->irq_bytes = arch->irq_stack_bytes;
-    links->regs_len = entry->regs_words * WORD;
+    links->regs_len = find_regs_len(entry, offsets);
     links->regs_bytes = links->regs_len + (symbols->fred_entry ? arch->fred_bytes : 0);
     links->regs_mode = (entry->frame_word + entry->mode_word) * WORD;
     links->regs_sp = (entry->frame_word + entry->sp_word) * WORD;
     links->task_stack = offsets->task_stack <= G_MAXUINT16 ? (uint32_t)offsets->task_stack : 0;
     links->task_thread = offsets->task_thread <= G_MAXUINT16 ? (uint32_t)offsets->task_thread : 0;
     links->n_vcpus = n_vcpus;
-    find_task_part(offsets, links);
+    if (links->all_memory != 0 || !arch->has_roots_in_tasks)
+        find_task_part(offsets, links);
     for (unsigned i = 0; i < n_vcpus && links->task_len > 0; i++) {
         if (before && is_complete(&before->vcpus[i], symbols->hot != 0 || symbols->irq_stack != 0))
             links->vcpus[i] = before->vcpus[i];
         else
-            find_vcpu_links(arch, symbols, offsets, memory, i, &links->vcpus[i]);
+            find_vcpu_links(symbols, offsets, memory, i, &links->vcpus[i]);
     }
     return links;
 }

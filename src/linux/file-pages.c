@@ -106,9 +106,8 @@ read_cached(const UprofFilePages *pages, uint64_t mapping, uint64_t first, unsig
     for (unsigned i = 0; i < n; i++)
         wanted[i] =
             (UprofFilePage){ .number = first + i, .into = bytes + (size_t)i * UPROF_PAGE_BYTES };
-    const UprofLinuxMaps maps = uprof_linux_maps(pages->kernel, pages->memory.mem);
-    uprof_page_cache_read(uprof_linux_offsets(pages->kernel), &maps, &pages->memory, mapping,
-                          wanted, n);
+    uprof_page_cache_read(uprof_linux_offsets(pages->kernel), uprof_linux_maps(pages->kernel),
+                          &pages->memory, mapping, wanted, n);
     for (unsigned i = 0; i < n; i++)
         is_here[i] = !wanted[i].is_missing;
 }

@@ -13,6 +13,10 @@
 typedef struct {
     /* struct task_struct; task_mm is a pointer to its struct mm_struct */
     uint64_t task_comm, task_pid, task_tgid, task_mm;
+    /* struct rq: pointers to the running task, and to the task that runs if there is no other; 0 if
+     * not known */
+    uint64_t rq_current, rq_idle;
+    uint64_t regs_bytes; /* of struct pt_regs; 0 if not known */
     /* struct pcpu_hot; only in kernels that have it */
     uint64_t hot_current, hot_irq_stack;
 

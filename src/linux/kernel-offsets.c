@@ -115,6 +115,11 @@ uprof_linux_offsets_find(const UprofBtf *btf, const char *thread_member, bool ha
     offsets->has_cgroups = find_cgroup_offsets(btf, offsets);
     if (!uprof_btf_member(btf, "task_struct", "stack", &offsets->task_stack))
         offsets->task_stack = 0;
+    if (!uprof_btf_size(btf, "pt_regs", &offsets->regs_bytes))
+        offsets->regs_bytes = 0;
+    if (!uprof_btf_member(btf, "rq", "curr", &offsets->rq_current) ||
+        !uprof_btf_member(btf, "rq", "idle", &offsets->rq_idle))
+        offsets->rq_current = offsets->rq_idle = 0;
     if (!uprof_btf_member(btf, "task_struct", thread_member, &offsets->task_thread))
         offsets->task_thread = 0;
     return uprof_btf_member(btf, "task_struct", "comm", &offsets->task_comm) &&

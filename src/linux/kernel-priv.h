@@ -23,8 +23,8 @@ const UprofLinuxOffsets *uprof_linux_offsets(const UprofLinux *kernel);
 uint64_t
 uprof_linux_saved_regs(const UprofLinux *kernel, const UprofKernelMemory *memory, uint64_t task);
 
-/** uprof_linux_maps: Returns: where the found kernel maps all memory, as it is now */
-UprofLinuxMaps uprof_linux_maps(const UprofLinux *kernel, UprofMem *mem);
+/** uprof_linux_maps: Returns: (transfer none): where the found kernel maps all memory */
+const UprofLinuxMaps *uprof_linux_maps(const UprofLinux *kernel);
 
 /** uprof_linux_knows_tables: do holds read a process by its own page tables, if others are in use?
  */

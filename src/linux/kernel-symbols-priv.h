@@ -13,9 +13,10 @@
  * kernel-symbols.c and the rows of linux-arch.h have the kernel's names of these symbols.
  */
 struct UprofLinuxSymbols {
-    uint64_t text;   /* _text: first byte of the image */
-    uint64_t banner; /* linux_banner: "Linux version ..." */
-    uint64_t root;   /* top page table that maps the kernel and no process */
+    uint64_t text;       /* _text: first byte of the image */
+    uint64_t first_code; /* _stext: first code that stays */
+    uint64_t banner;     /* linux_banner: "Linux version ..." */
+    uint64_t root;       /* top page table that maps the kernel and no process */
 
     /* sections: first byte, and first byte behind */
     uint64_t btf_start, btf_end;               /* types */
@@ -32,17 +33,17 @@ struct UprofLinuxSymbols {
     /* offset in a CPU's area: pointer to the last word of the interrupt stack, or to its end */
     uint64_t irq_stack;
 
-    uint64_t all_memory;   /* pointer to the direct map of all memory */
-    uint64_t all_pages;    /* pointer to the array of struct page */
-    uint64_t memory_start; /* aarch64: physical address at which the direct map begins */
-    uint64_t log;          /* pointer to the struct printk_ringbuffer, from 5.10 */
-    uint64_t modules;      /* head of the list of modules */
+    uint64_t all_memory; /* pointer to the direct map of all memory */
+    uint64_t all_pages;  /* pointer to the array of struct page */
+    uint64_t log;        /* pointer to the struct printk_ringbuffer, from 5.10 */
+    uint64_t modules;    /* head of the list of modules */
     /* generated code: heads of lists, and structures that have a list */
     uint64_t bpf_list, ftrace_list, kprobes, optimized_kprobes;
     uint64_t fred_entry;                   /* only in kernels that are built with FRED */
     uint64_t first_ids;                    /* the outermost struct pid_namespace */
     uint64_t init_task;                    /* the first task; head of the ring of processes */
     uint64_t run_queues;                   /* offset in a CPU's area: struct rq */
+    uint64_t idle_task_code;               /* a function that reads struct rq */
     uint64_t fork_return, old_fork_return; /* code to which a task that has never run returns */
     /* code that waits: the scheduler, and locks */
     uint64_t wait_start, wait_end, lock_start, lock_end;

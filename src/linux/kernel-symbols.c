@@ -8,6 +8,7 @@
 /* Symbols of every architecture. */
 static const UprofLinuxSymbolName common_symbols[] = {
     { "_text", SYMBOL(text) },
+    { "_stext", SYMBOL(first_code) },
     { "linux_banner", SYMBOL(banner) },
     { "__start_BTF", SYMBOL(btf_start) },
     { "__stop_BTF", SYMBOL(btf_end) },
@@ -26,6 +27,7 @@ static const UprofLinuxSymbolName common_symbols[] = {
     { "init_task", SYMBOL(init_task) },
     { "init_pid_ns", SYMBOL(first_ids) },
     { "runqueues", SYMBOL(run_queues) },
+    { "idle_task", SYMBOL(idle_task_code) },
     { "__sched_text_start", SYMBOL(wait_start) },
     { "__sched_text_end", SYMBOL(wait_end) },
     { "__lock_text_start", SYMBOL(lock_start) },

@@ -15,18 +15,23 @@
 #include "kernel-generated-priv.h"
 #include "kernel-image-priv.h"
 #include "kernel-modules-priv.h"
+#include "symbol-search-priv.h"
 #include "task-offsets-priv.h"
 
 #include <string.h>
 
 enum {
     BANNER_BYTES = 256,
-    LINKS_MAX = 1024,  /* versions in one run: CPUs start, and guests boot */
-    SEARCHES_MAX = 16, /* failed ones from one boot to the next */
-    ALIAS_PAGES_MAX = 4096,
-    NEIGHBORS_MAX = 64,    /* symbols of one address that are compared, to each side */
-    DISAGREEMENTS_MIN = 8, /* samples in a row that prove that another kernel runs */
+    LINKS_MAX = 1024,       /* versions in one run: CPUs start, and guests boot */
+    SEARCHES_MAX = 16,      /* failed ones from one boot to the next */
+    ALIAS_PAGES_MAX = 4096, /* 16 MiB of fixed maps (Linux, Documentation/arch/arm64/memory.rst) */
+    HIDDEN_BYTES_MAX = 64 * 1024, /* of code that is mapped twice */
+    NEIGHBORS_MAX = 64,           /* symbols of one address that are compared, to each side */
+    DISAGREEMENTS_MIN = 8,        /* samples in a row that prove that another kernel runs */
 };
+
+/* The name of the task that CPU 0 runs if there is no other. */
+static const char first_task[] = "swapper/0";
 
 /* Time that these samples must span. */
 #define DISAGREEMENT_NS UINT64_C(1000000000)
@@ -58,6 +63,7 @@ struct _UprofLinux {
     GPtrArray *all_links;    /* owned; another thread may still read links that were replaced */
 
     bool has_tasks; /* the links have the running task of at least one CPU */
+    UprofLinuxMaps maps;
     /* (nullable): the last snapshot, if the kernel was changing to another task; borrowed */
     const UprofSnapshot *next_of;
     UprofLinuxTask next; /* that task */
@@ -240,13 +246,10 @@ uprof_linux_arch(const UprofLinux *kernel)
     return kernel->arch;
 }
 
-UprofLinuxMaps
-uprof_linux_maps(const UprofLinux *kernel, UprofMem *mem)
+const UprofLinuxMaps *
+uprof_linux_maps(const UprofLinux *kernel)
 {
-    UprofLinuxMaps maps = { 0 };
-
-    kernel->arch->find_maps(mem, kernel->vcpu, &kernel->regs, &kernel->symbols, &maps);
-    return maps;
+    return &kernel->maps;
 }
 
 UprofKernelMemory
@@ -260,6 +263,7 @@ forget_kernel(UprofLinux *kernel)
 {
     g_atomic_pointer_set(&kernel->links, NULL);
     kernel->has_tasks = false;
+    kernel->maps = (UprofLinuxMaps){ 0 };
     if (kernel->state == UPROF_LINUX_FOUND)
         for (unsigned i = 0; i < UPROF_SYM_N_OWN; i++)
             uprof_sym_set_own(kernel->sym, i, NULL, NULL, NULL);
@@ -289,8 +293,9 @@ is_code(char type)
 static bool
 is_section_edge(const char *name)
 {
-    return g_str_has_prefix(name, "__") &&
-           (g_str_has_suffix(name, "_start") || g_str_has_suffix(name, "_end"));
+    return strcmp(name, "_stext") == 0 ||
+           (g_str_has_prefix(name, "__") &&
+            (g_str_has_suffix(name, "_start") || g_str_has_suffix(name, "_end")));
 }
 
 /* Does a function begin at the address of symbol @i, too? Symbols are sorted by address. */
@@ -319,7 +324,9 @@ find_alias(const UprofLinux *kernel, UprofMem *mem)
     const uint64_t start = symbols->hidden_start - symbols->hidden_start % UPROF_PAGE_BYTES;
     uint64_t wanted, gpa, left;
 
-    if (symbols->hidden_start == 0 || kernel->arch->alias_start <= symbols->hidden_end ||
+    if (symbols->hidden_start == 0 || symbols->hidden_end <= symbols->hidden_start ||
+        symbols->hidden_end - symbols->hidden_start > HIDDEN_BYTES_MAX ||
+        kernel->arch->alias_start <= symbols->hidden_end ||
         !uprof_mem_translate(mem, kernel->vcpu, &kernel->regs, start, &wanted, &left, NULL))
         return 0;
     for (uint64_t i = 0; i < ALIAS_PAGES_MAX; i++) {
@@ -569,6 +576,42 @@ read_types(UprofLinux *kernel, const UprofLinuxImage *image)
         read_task_types(kernel, btf);
 }
 
+/* Without its symbols, the running task and the first one are known by the queues of the scheduler.
+ */
+static void
+find_tasks_in_queues(UprofLinux *kernel, UprofMem *mem)
+{
+    const UprofKernelMemory memory = uprof_linux_memory(kernel, mem);
+    UprofLinuxSymbols *symbols = &kernel->symbols;
+    char name[UPROF_LINUX_NAME_BYTES];
+    uint64_t area, first;
+
+    if (!kernel->has_offsets || symbols->run_queues == 0 || kernel->offsets.rq_current == 0)
+        return;
+    if (symbols->current == 0 && symbols->hot == 0)
+        symbols->current = symbols->run_queues + kernel->offsets.rq_current;
+    if (symbols->init_task == 0 && symbols->cpu_areas != 0 &&
+        uprof_kernel_read_word_always(&memory, symbols->cpu_areas, &area) &&
+        uprof_kernel_read_word_always(&memory, area + symbols->run_queues + kernel->offsets.rq_idle,
+                                      &first) &&
+        uprof_kernel_read_always(&memory, first + kernel->offsets.task_comm, name, sizeof(name)) &&
+        memcmp(name, first_task, sizeof(first_task)) == 0)
+        symbols->init_task = first;
+}
+
+/* A sample that may read no more finds no maps: those that are known stay. */
+static void
+update_maps(UprofLinux *kernel, UprofMem *mem)
+{
+    UprofLinuxMaps maps = { 0 };
+
+    kernel->arch->find_maps(mem, kernel->vcpu, &kernel->regs, &kernel->symbols, &maps);
+    if (maps.all_memory != 0)
+        kernel->maps.all_memory = maps.all_memory;
+    if (maps.all_pages != 0)
+        kernel->maps.all_pages = maps.all_pages;
+}
+
 /* CPUs start one after the other: each call may find the stacks of more CPUs. */
 static void
 update_links(UprofLinux *kernel, UprofMem *mem)
@@ -578,9 +621,10 @@ update_links(UprofLinux *kernel, UprofMem *mem)
 
     if (!kernel->has_offsets || kernel->all_links->len >= LINKS_MAX)
         return;
-    const UprofLinuxMaps maps = uprof_linux_maps(kernel, mem);
-    UprofLinks *links = uprof_linux_links_make(kernel->arch, &kernel->symbols, &kernel->offsets,
-                                               &maps, kernel->links, &memory, kernel->n_vcpus);
+    update_maps(kernel, mem);
+    UprofLinks *links =
+        uprof_linux_links_make(kernel->arch, &kernel->symbols, &kernel->offsets, &kernel->maps,
+                               kernel->links, &memory, kernel->n_vcpus);
     if (kernel->links && memcmp(kernel->links, links, len) == 0) {
         g_free(links);
         return;
@@ -612,6 +656,9 @@ read_kernel(UprofLinux *kernel, UprofMem *mem, UprofLinuxImage *image, UprofKall
 {
     kernel->regs = image->regs;
     uprof_linux_symbols_find(kallsyms, kernel->arch, &kernel->symbols);
+    const UprofKernelMemory memory = uprof_linux_memory(kernel, mem);
+    uprof_linux_symbols_search(kernel->arch, uprof_linux_image_slice(image), image->base, &memory,
+                               &kernel->symbols);
     /* The head may be mapped or not, so that the image begins one head earlier or later. */
     if (kernel->symbols.text - image->base > kernel->arch->image_head_bytes ||
         !read_banner(kernel, mem, kernel->banner))
@@ -626,6 +673,7 @@ read_kernel(UprofLinux *kernel, UprofMem *mem, UprofLinuxImage *image, UprofKall
     publish_symbols(kernel, mem, kallsyms, image);
     read_orc_tables(kernel, mem, image);
     read_types(kernel, image);
+    find_tasks_in_queues(kernel, mem);
     update_links(kernel, mem);
     read_modules(kernel, mem);
     return true;

@@ -2,7 +2,8 @@
 /*
  * Linux, arch/x86/include/asm/switch_to.h and arch/x86/kernel/process.c: a task that leaves its CPU
  * pushes a frame, and saves its stack pointer. The registers of user space are at the end of the
- * stack.
+ * stack. Linux, arch/arm64/kernel/process.c and entry.S: on aarch64 the task_struct gets the
+ * registers.
  */
 #include "uprof/task-stack.h"
 

@@ -322,7 +322,8 @@ mark_torn(UprofSampler *sampler, Shot *shot)
             continue;
         if (uprof_guest_read_regs(sampler->guest, slot->vcpu, &after, &error) != UPROF_OK ||
             after.sp != before->sp || after.fp != before->fp ||
-            memcmp(after.sys, before->sys, sizeof(after.sys)) != 0)
+            (!sampler->guest->needs_roots &&
+             memcmp(after.sys, before->sys, sizeof(after.sys)) != 0))
             slot->stale = true;
     }
 }

@@ -30,7 +30,7 @@ find_user_sp(const UprofCopy *copy, uint64_t at, uint64_t *sp)
 
     return uprof_snapshot_read_word(copy->snapshot, at + links->regs_mode, &mode) &&
            uprof_snapshot_read_word(copy->snapshot, at + links->regs_sp, sp) &&
-           (mode & arch->mode_mask) == arch->user_mode && *sp < links->kernel_from;
+           (mode & arch->mode_mask) == arch->user_mode && *sp != 0 && *sp < links->kernel_from;
 }
 
 /*
@@ -84,7 +84,7 @@ copy_next_stacks(const UprofCopy *copy)
     }
 }
 
-/* Returns: a stack pointer on the task's kernel stack; 0 if it cannot be read */
+/* Returns: a stack pointer on the task's kernel stack; 0 if it is not known */
 static uint64_t
 copy_kernel_stacks(const UprofCopy *copy)
 {
@@ -95,12 +95,14 @@ copy_kernel_stacks(const UprofCopy *copy)
     const uint64_t irq_end = irq_at + sizeof(irq_at);
     uint64_t sp = regs->sp;
 
+    if (is_arm(
+            copy)) { /* only a frame record leads from an interrupt's stack to that of the task */
+        uprof_copy_stack(copy, regs, sp, find_task_stack_end(links, sp));
+        copy_next_stacks(copy);
+        return 0;
+    }
     if (irq_at != 0 && sp < irq_end && irq_end - sp <= links->irq_bytes) {
         uprof_copy_stack(copy, regs, sp, irq_end);
-        if (is_arm(copy)) { /* only a frame record leads to the stack of the task */
-            copy_next_stacks(copy);
-            return 0;
-        }
         if (!uprof_copy_word(copy, regs, irq_at, &sp) || sp < links->kernel_from)
             return 0;
     }
@@ -119,6 +121,21 @@ get_kernel_regs(const UprofCopy *copy)
     return regs;
 }
 
+/* Returns: @task, if it is of a process; else 0 */
+static uint64_t
+copy_part_of_task(const UprofCopy *copy, uint64_t task)
+{
+    const UprofLinks *links = copy->links;
+    const UprofRegs regs = get_kernel_regs(copy);
+    uint64_t memory;
+
+    uprof_copy_window(copy, &regs, task + links->task_from, links->task_len);
+    return uprof_snapshot_read(copy->snapshot, task + links->task_mm, &memory, sizeof(memory)) &&
+                   memory != 0
+               ? task
+               : 0;
+}
+
 /* Returns: address of the task, if it is of a process; else 0 */
 static uint64_t
 copy_task(const UprofCopy *copy)
@@ -126,15 +143,11 @@ copy_task(const UprofCopy *copy)
     const UprofLinks *links = copy->links;
     const uint64_t task_at = links->vcpus[copy->snapshot->vcpu].task_at;
     const UprofRegs regs = get_kernel_regs(copy);
-    uint64_t task, memory;
+    uint64_t task;
 
     if (task_at == 0 || !uprof_copy_word(copy, &regs, task_at, &task) || task < links->kernel_from)
         return 0;
-    uprof_copy_window(copy, &regs, task + links->task_from, links->task_len);
-    return uprof_snapshot_read(copy->snapshot, task + links->task_mm, &memory, sizeof(memory)) &&
-                   memory != 0
-               ? task
-               : 0;
+    return copy_part_of_task(copy, task);
 }
 
 /* Returns: address of the kernel stack of @task; 0 if it is unknown */
@@ -193,6 +206,28 @@ get_user_regs(const UprofCopy *copy, uint64_t task, uint64_t sp)
 }
 
 /*
+ * While the kernel changes tasks, the next one is the current one already, but the kernel is on the
+ * stack of the task that ran. A register has this task.
+ *
+ * Returns: its address; 0 if there is none
+ */
+static uint64_t
+find_stack_owner(const UprofCopy *copy)
+{
+    const UprofRegs *regs = &copy->snapshot->regs;
+
+    for (unsigned i = UPROF_ARM_X0; i < UPROF_ARM_LR; i++) {
+        const uint64_t task = regs->reg[i];
+        const uint64_t stack = task >= copy->links->kernel_from && task % sizeof(task) == 0
+                                   ? find_stack_of_task(copy, task)
+                                   : 0;
+        if (stack != 0 && regs->sp - stack < copy->links->stack_bytes)
+            return task;
+    }
+    return 0;
+}
+
+/*
  * On aarch64 no register of a hold has the page tables of the process. The task has them.
  *
  * Returns: as copy_task(); 0 on other architectures
@@ -200,9 +235,16 @@ get_user_regs(const UprofCopy *copy, uint64_t task, uint64_t sp)
 static uint64_t
 copy_task_with_tables(const UprofCopy *copy)
 {
-    const uint64_t task = is_arm(copy) ? copy_task(copy) : 0;
+    const UprofRegs *regs = &copy->snapshot->regs;
+    uint64_t task = is_arm(copy) ? copy_task(copy) : 0;
     uint64_t root;
 
+    if (is_arm(copy) && regs->privilege == 0 &&
+        (task == 0 || regs->sp - find_stack_of_task(copy, task) >= copy->links->stack_bytes)) {
+        const uint64_t owner = find_stack_owner(copy);
+        if (owner != 0)
+            task = copy_part_of_task(copy, owner);
+    }
     if (task != 0 && find_user_root(copy, task, &root))
         uprof_paging_use_process(uprof_mem_arch(copy->mem), &copy->snapshot->regs, root);
     return task;
@@ -279,14 +321,15 @@ find_chain(const UprofCopy *copy, uint64_t task, uint64_t *thread, UprofChain *c
     return uprof_chains_find(copy->chains, GUINT64_FROM_LE(memory), *thread, chain);
 }
 
-/* Copies what belongs to the task that ran, and to its process. @task: 0: is not copied yet */
+/* Copies what belongs to the task that ran, and to its process. @task: of copy_task_with_tables()
+ */
 static void
 copy_process(UprofCopy *copy, bool is_kernel, uint64_t sp, uint64_t task)
 {
     const UprofRegs *regs = &copy->snapshot->regs;
 
     copy->reserved = has_chains(copy) ? CHAIN_BYTES : 0;
-    if (task == 0)
+    if (!is_arm(copy))
         task = copy_task(copy);
     const UprofRegs user_regs = is_kernel && task != 0 ? get_user_regs(copy, task, sp) : *regs;
     if (is_kernel)

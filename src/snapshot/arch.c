@@ -33,7 +33,7 @@ static const UprofArch archs[] = {
         .name = "aarch64", .word_bytes = 8, .elf_machine = ELF_MACHINE_AARCH64,
         .family = UPROF_FAMILY_ARM, .n_regs = UPROF_ARM_N_REGS,
         .pc = UPROF_ARM_PC, .sp = UPROF_ARM_SP, .fp = UPROF_ARM_FP, .lr = UPROF_ARM_LR,
-        .kernel_root = UPROF_ARM_TTBR1, .user_root = UPROF_ARM_TTBR0, .mode_mask = 0x1f,
+        .kernel_root = UPROF_ARM_TTBR1, .user_root = UPROF_ARM_TTBR0, .mode_mask = 0x1f, .user_mode = 0,
         .reg_names = { "X00", "X01", "X02", "X03", "X04", "X05", "X06", "X07",
                        "X08", "X09", "X10", "X11", "X12", "X13", "X14", "X15",
                        "X16", "X17", "X18", "X19", "X20", "X21", "X22", "X23",

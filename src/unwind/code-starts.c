@@ -15,7 +15,8 @@ enum {
     ALIGNED_BYTES_MAX = 128 * 1024, /* searched */
     ANYWHERE_BYTES_MAX = 32 * 1024,
     FILLS_MAX = 16, /* instructions that fill space */
-    GAP_BYTES = 8,
+    GAP_BYTES_MAX = 64,
+    ENTRY_BYTES = 8,
     PROLOGUE_INSNS_MAX = 24,
     RECORD_INSNS_MAX = 48,
     WORK_OF_BYTES = 16,
@@ -94,22 +95,29 @@ ends_path(const uint8_t *end)
 
 /*
  * The linker fills the space between two sections with zeros. The first function of .text, often
- * main(), lies behind entries of a procedure linkage table, which have 8 bytes each.
+ * main(), lies behind entries of a procedure linkage table, which have 8 bytes each. .text is
+ * aligned to 64 bytes at most.
+ *
+ * Returns: where the section before ends; @at if there is no such space
  */
-static bool
-is_behind_gap(const UprofCodeStarts *starts, uint64_t at)
+static uint64_t
+skip_gap(const UprofCodeStarts *starts, uint64_t at)
 {
-    static const uint8_t zeros[GAP_BYTES];
+    static const uint8_t zeros[ENTRY_BYTES];
+    uint64_t end = at;
 
-    return at - starts->block >= GAP_BYTES &&
-           memcmp(starts->bytes + BEFORE + (at - starts->block) - GAP_BYTES, zeros, GAP_BYTES) == 0;
+    while (at - end < GAP_BYTES_MAX && end - starts->block > ENTRY_BYTES &&
+           memcmp(starts->bytes + BEFORE + (end - starts->block) - ENTRY_BYTES, zeros,
+                  ENTRY_BYTES) == 0)
+        end -= ENTRY_BYTES;
+    return end;
 }
 
 /* @n_fills: (out): instructions that fill the space before @at */
 static bool
 may_begin_at(const UprofCodeStarts *starts, uint64_t at, unsigned *n_fills)
 {
-    uint64_t end = is_behind_gap(starts, at) ? at - GAP_BYTES : at;
+    uint64_t end = skip_gap(starts, at);
     unsigned len;
 
     for (*n_fills = 0; *n_fills < FILLS_MAX; ++*n_fills) {

@@ -303,14 +303,18 @@ enum {
 };
 
 /*
- * With page-table isolation, processes enter and leave the kernel by code that is also mapped here,
- * from Linux 6.9 on. This range of addresses has no other code (arch/arm64/include/asm/fixmap.h).
+ * With page-table isolation, processes enter and leave the kernel by code that is also mapped among
+ * the fixed maps, which have no other code (arch/arm64/include/asm/fixmap.h): from Linux 6.9 on at
+ * the first address, and before between the other two, if a kernel has 48 bits of an address.
  */
 #define TRAMPOLINES_START UINT64_C(0xffffffffff000000)
+#define OLD_TRAMPOLINES_START UINT64_C(0xfffffbfff0000000)
+#define OLD_TRAMPOLINES_END UINT64_C(0xfffffc0000000000)
 
 typedef enum {
     NO_ENTRY,
-    ENTRY_TABLE, /* for an exception from EL1: nothing is saved yet */
+    ENTRY_TABLE,     /* for an exception from EL1: not all is saved yet */
+    START_FROM_USER, /* the same for a process */
     ENTRY_FROM_USER,
     ENTRY_FROM_KERNEL,
     EXIT_TO_USER, /* the registers of the process are still saved */
@@ -329,15 +333,38 @@ has_name(const char *name, const char *start, const char *end)
            strncmp(name + len - strlen(end), end, strlen(end)) == 0;
 }
 
-/* The handler of an exception has returned. */
+/*
+ * Does the instruction before @pc call the handler of an exception? The code before may call other
+ * functions, while not all registers are saved.
+ */
 static bool
-is_behind_call(const UprofUnwindContext *context, uint64_t pc)
+is_behind_handler(const UprofUnwindContext *context, uint64_t pc)
 {
-    enum { BL = 0x94000000, BL_MASK = 0xfc000000 };
+    enum { BL = 0x94000000, BL_MASK = 0xfc000000, AWAY_BITS = 26 };
+    const uint64_t call = pc - sizeof(uint32_t);
     uint8_t code[sizeof(uint32_t)];
 
-    return uprof_unwind_read_code(context, pc - sizeof(code), code, sizeof(code)) &&
-           (uprof_read_le32(code) & BL_MASK) == BL;
+    if (!uprof_unwind_read_code(context, call, code, sizeof(code)))
+        return false;
+    const uint32_t insn = uprof_read_le32(code);
+    const uint64_t sign = UINT64_C(1) << (AWAY_BITS - 1);
+    const uint64_t away = ((insn & ~BL_MASK) ^ sign) - sign;
+    return (insn & BL_MASK) == BL &&
+           has_name(uprof_name_text(
+                        uprof_sym_find(context->sym, call + away * sizeof(insn), false).name),
+                    "el", "_handler");
+}
+
+/* A new process returns to user space by this function, and a thread of the kernel begins in it. */
+static bool
+returns_from_fork(const UprofUnwindContext *context, const UprofCursor *cursor, const char *name)
+{
+    const uint64_t at = context->space ? uprof_space_saved_regs(context->space) : 0;
+    uint64_t pstate;
+
+    return has_name(name, "ret_from_fork", "") && at != 0 &&
+           uprof_unwind_read_word(context, &cursor->regs, at + REGS_PSTATE * WORD, &pstate) &&
+           (pstate >> LEVEL_SHIFT & 3) == 0;
 }
 
 static Entry
@@ -350,19 +377,24 @@ find_entry(const UprofUnwindContext *context, const UprofCursor *cursor)
         return NO_ENTRY;
     const char *name =
         uprof_name_text(uprof_sym_find(context->sym, cursor->regs.pc, cursor->is_return).name);
-    if (has_name(name, "ret_to_user", "") || has_name(name, "tramp_exit", ""))
+    if (has_name(name, "ret_to_user", "") || has_name(name, "tramp_exit", "") ||
+        returns_from_fork(context, cursor, name))
         return EXIT_TO_USER;
-    if (pc >= TRAMPOLINES_START)
-        return ENTRY_FROM_USER;
+    if (pc >= TRAMPOLINES_START || (pc >= OLD_TRAMPOLINES_START && pc < OLD_TRAMPOLINES_END))
+        return START_FROM_USER;
     if (has_name(name, "vectors", "vectors") && uprof_unwind_function(context, cursor, &function))
         return (pc - function.start) / VECTOR_BYTES < VECTORS_FROM_EL1 ? ENTRY_TABLE
-                                                                       : ENTRY_FROM_USER;
+                                                                       : START_FROM_USER;
     if (has_name(name, "el", "_handler"))
         return NO_ENTRY;
+    const bool is_saved = is_behind_handler(context, cursor->regs.pc);
     if (has_name(name, "el0t_", ""))
-        return !cursor->is_return && is_behind_call(context, pc) ? EXIT_TO_USER : ENTRY_FROM_USER;
-    return has_name(name, "el1h_", "") || has_name(name, "el1t_", "") ? ENTRY_FROM_KERNEL
-                                                                      : NO_ENTRY;
+        return is_saved && !cursor->is_return ? EXIT_TO_USER
+               : is_saved                     ? ENTRY_FROM_USER
+                                              : START_FROM_USER;
+    if (has_name(name, "el1h_", "") || has_name(name, "el1t_", ""))
+        return is_saved ? ENTRY_FROM_KERNEL : ENTRY_TABLE;
+    return NO_ENTRY;
 }
 
 static UprofStep
@@ -370,6 +402,19 @@ enter_process(const UprofUnwindContext *context)
 {
     return context->space && uprof_space_is_of_process(context->space) ? UPROF_STEP_PROCESS
                                                                        : UPROF_STEP_BASE;
+}
+
+/* Can the stack go on in the process, with the saved registers @words? While a process begins
+ * another program, it has no stack. */
+static bool
+has_process_at(const UprofUnwindContext *context, const uint64_t *words)
+{
+    uint64_t word;
+
+    return context->space && uprof_space_has_process(context->space) &&
+           !(words[REGS_PSTATE] & UPROF_ARM_PSTATE_AARCH32) && words[REGS_PC] < UPROF_UPPER_HALF &&
+           words[SP] < UPROF_UPPER_HALF &&
+           uprof_snapshot_read(context->snapshot, words[SP], &word, sizeof(word));
 }
 
 /* @at: address of the saved registers */
@@ -382,9 +427,7 @@ leave_exception(const UprofUnwindContext *context, UprofCursor *cursor, uint64_t
         if (!uprof_unwind_read_word(context, &cursor->regs, at + i * WORD, &words[i]))
             return UPROF_STEP_CUT;
     const bool is_user = (words[REGS_PSTATE] >> LEVEL_SHIFT & 3) == 0;
-    if (is_user &&
-        (!context->space || !uprof_space_is_of_process(context->space) ||
-         (words[REGS_PSTATE] & UPROF_ARM_PSTATE_AARCH32) || words[REGS_PC] >= UPROF_UPPER_HALF))
+    if (is_user && !has_process_at(context, words))
         return enter_process(context);
     memcpy(cursor->regs.reg, words, UPROF_ARM_SP * sizeof(words[0]));
     cursor->regs.pc = words[REGS_PC];
@@ -399,12 +442,24 @@ leave_exception(const UprofUnwindContext *context, UprofCursor *cursor, uint64_t
     return UPROF_STEP_OK;
 }
 
-/* The stack pointer is at the saved registers while the handler runs, and x29 at a record in them.
+/*
+ * The stack pointer is at the saved registers while the handler runs, and x29 at a record in them.
+ * From Linux 6.13 on, the record begins a word earlier, is empty, and its type follows.
  */
 static uint64_t
-find_saved_regs(const UprofCursor *cursor)
+find_saved_regs(const UprofUnwindContext *context, const UprofCursor *cursor)
 {
-    return cursor->unknown >> SP & 1 ? cursor->regs.fp - REGS_RECORD_BYTES : cursor->regs.sp;
+    enum { FINAL = 1, REGS = 2 }; /* types */
+    const uint64_t at = cursor->regs.fp;
+    uint64_t words[3];
+
+    if (!(cursor->unknown >> SP & 1))
+        return cursor->regs.sp;
+    for (unsigned i = 0; i < G_N_ELEMENTS(words); i++)
+        if (!uprof_unwind_read_word(context, &cursor->regs, at + i * WORD, &words[i]))
+            words[i] = UINT64_MAX;
+    const bool has_type = words[0] == 0 && words[1] == 0 && (words[2] == FINAL || words[2] == REGS);
+    return at - REGS_RECORD_BYTES + (has_type ? WORD : 0);
 }
 
 /* While the kernel returns to a process, its stack pointer may be behind the saved registers. */
@@ -428,10 +483,12 @@ uprof_code_aarch64_step(const UprofUnwindContext *context, UprofCursor *cursor)
 
     if (entry == ENTRY_TABLE)
         return UPROF_STEP_PASS;
+    if (entry == START_FROM_USER)
+        return enter_process(context);
     if (entry == EXIT_TO_USER)
         return return_to_process(context, cursor);
     if (entry != NO_ENTRY && cursor->is_return)
-        return leave_exception(context, cursor, find_saved_regs(cursor));
+        return leave_exception(context, cursor, find_saved_regs(context, cursor));
     if (entry != NO_ENTRY)
         return entry == ENTRY_FROM_USER ? enter_process(context) : UPROF_STEP_PASS;
     if (!uprof_unwind_function(context, cursor, &function) ||

@@ -183,10 +183,9 @@ check_links(const Known *known)
 {
     const UprofLinux *kernel = known->view->kernel;
     const UprofKernelMemory memory = uprof_linux_memory(kernel, known->view->mem);
-    const UprofLinuxMaps maps = uprof_linux_maps(kernel, known->view->mem);
-    g_autofree UprofLinks *links =
-        uprof_linux_links_make(uprof_linux_arch(kernel), uprof_linux_symbols(kernel),
-                               uprof_linux_offsets(kernel), &maps, NULL, &memory, N_VCPUS);
+    g_autofree UprofLinks *links = uprof_linux_links_make(
+        uprof_linux_arch(kernel), uprof_linux_symbols(kernel), uprof_linux_offsets(kernel),
+        uprof_linux_maps(kernel), NULL, &memory, N_VCPUS);
 
     g_assert(links->n_vcpus == N_VCPUS && links->task_len <= UPROF_LINKS_TASK_BYTES_MAX);
     for (unsigned i = 0; i < N_VCPUS; i++) {

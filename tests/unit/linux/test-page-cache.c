@@ -49,8 +49,7 @@ read_pages(Fixture *fixture, uint64_t number, unsigned n)
     uprof_mem_forget(fixture->view->mem);
     for (unsigned i = 0; i < n; i++)
         fixture->pages[i] = (UprofFilePage){ .number = number + i, .into = fixture->bytes[i] };
-    const UprofLinuxMaps maps = uprof_linux_maps(kernel, fixture->view->mem);
-    uprof_page_cache_read(uprof_linux_offsets(kernel), &maps, &memory,
+    uprof_page_cache_read(uprof_linux_offsets(kernel), uprof_linux_maps(kernel), &memory,
                           LINUX_DIRECT + fixture->guest->mappings[FILE], fixture->pages, n);
     for (unsigned i = 0; i < n; i++)
         n_found += !fixture->pages[i].is_missing;

@@ -510,6 +510,8 @@ enum {
     ARM_USER_SP = 0x900,
     ARM_MEMORY = 0x32000,
     ARM_TABLES = 0x38000,
+    ARM_NEXT_TASK = 0x33000, /* its stack, its memory and its tables are others */
+    ARM_NEXT_MEMORY = 0x34000,
     ARM_ALL_MEMORY = 0x1000000,
 };
 
@@ -521,12 +523,14 @@ static const struct {
     uint64_t pstate;  /* in the task's saved registers */
     uint64_t memory;  /* of the task; 0: it is of no process */
     bool has_user_stack, has_tables;
+    uint64_t next;    /* the current task; 0: it is the task itself */
 } arm_cases[] = {
     { "user",          3, ARM_USER_SP,    0,      0,        ARM_MEMORY, true,  true },
     { "system-call",   0, STACK + 0x2100, 0,      0,        ARM_MEMORY, true,  true },
     { "interrupt",     0, 0x7100,         0x7200, 0,        ARM_MEMORY, true,  true },
     { "kernel-thread", 0, STACK + 0x2100, 0,      ARM_EL1H, 0,          false, false },
     { "no-user-regs",  0, STACK + 0x2100, 0,      ARM_EL1H, ARM_MEMORY, false, true },
+    { "switch",        0, STACK + 0x2100, 0,      0,        ARM_MEMORY, true,  true,  ARM_NEXT_TASK },
 };
 /* clang-format on */
 
@@ -552,7 +556,10 @@ test_arm_process(gconstpointer data)
     links->mm_tables = 0x18;
     links->root_mask = ~UINT64_C(0xfff);
     links->all_memory = ARM_ALL_MEMORY;
-    memory_guest_put_u64(guest, TASK_AT, TASK);
+    memory_guest_put_u64(guest, TASK_AT, arm_cases[i].next ? arm_cases[i].next : TASK);
+    memory_guest_put_u64(guest, ARM_NEXT_TASK + links->task_mm, ARM_NEXT_MEMORY);
+    memory_guest_put_u64(guest, ARM_NEXT_TASK + links->task_stack, STACK + 0x8000);
+    memory_guest_put_u64(guest, ARM_NEXT_MEMORY + links->mm_tables, ARM_ALL_MEMORY + PAGE);
     memory_guest_put_u64(guest, TASK + links->task_mm, arm_cases[i].memory);
     memory_guest_put_u64(guest, TASK + links->task_stack, STACK);
     memory_guest_put_u64(guest, ARM_MEMORY + links->mm_tables, ARM_ALL_MEMORY + ARM_TABLES);
@@ -563,6 +570,7 @@ test_arm_process(gconstpointer data)
                                   .sp = arm_cases[i].sp,
                                   .fp = arm_cases[i].fp,
                                   .privilege = arm_cases[i].privilege };
+    snapshot->regs.reg[UPROF_ARM_X0 + 20] = TASK;
     snapshot->regs.sys[UPROF_ARM_TCR] = upper;
     uprof_windows_copy(mem, &size, links, NULL, snapshot);
     g_assert_true(has_word(snapshot, ARM_USER_SP) == arm_cases[i].has_user_stack);

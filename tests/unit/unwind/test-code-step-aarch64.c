@@ -368,12 +368,23 @@ enum {
 #define KERNEL UINT64_C(0xffffff8000000000)
 #define AT(function, offset) (KERNEL + CODE + (uint64_t)(function)*FUNCTION_BYTES + (offset))
 
+/* Puts an entry, whose second instruction calls the handler. */
+static void
+put_entry(uint8_t *code, unsigned function, const uint32_t *insns, size_t n)
+{
+    const int words = ((int)HANDLER - (int)function) * FUNCTION_BYTES / 4 - 1;
+    const uint32_t call = GUINT32_TO_LE(0x94000000 | ((uint32_t)words & 0x03ffffff));
+
+    put_code(code, function, insns, n);
+    memcpy(code + function * FUNCTION_BYTES + sizeof(call), &call, sizeof(call));
+}
+
 static void
 init_kernel(Fixture *fixture)
 {
     static const char *const names[N_KERNEL] = { "el1h_64_irq", "el1h_64_irq_handler",
                                                  "el0t_64_sync", "interrupted", "its_caller" };
-    static const uint32_t entry[] = { 0x910003e0, 0x94000000, 0x14000000 };
+    static const uint32_t entry[] = { 0x910003e0, 0, 0x14000000 };
     static const uint32_t leaf[] = { 0x91000400, 0xd65f03c0 };
     ElfSymbol symbols[N_KERNEL + 1];
     uint8_t code[KERNEL_BYTES] = { 0 };
@@ -391,8 +402,8 @@ init_kernel(Fixture *fixture)
     symbols[N_KERNEL] =
         (ElfSymbol){ "vectors", KERNEL + CODE + VECTORS, KERNEL_BYTES - VECTORS, true, false };
     init_fixture(fixture, leaf, G_N_ELEMENTS(leaf));
-    put_code(code, ENTRY_EL1, entry, G_N_ELEMENTS(entry));
-    put_code(code, ENTRY_EL0, entry, G_N_ELEMENTS(entry));
+    put_entry(code, ENTRY_EL1, entry, G_N_ELEMENTS(entry));
+    put_entry(code, ENTRY_EL0, entry, G_N_ELEMENTS(entry));
     put_code(code, HANDLER, caller, G_N_ELEMENTS(caller));
     put_code(code, KERNEL_CALLER, caller, G_N_ELEMENTS(caller));
     put_code(code, LEAF, leaf, G_N_ELEMENTS(leaf));
@@ -486,6 +497,22 @@ test_vectors(void)
     g_assert_cmphex(fixture.stack->frames[1].pc, ==, AT(ENTRY_EL1, 8));
 }
 
+/* The code of an entry calls another function before it has saved all registers. */
+static void
+test_unfinished_entry(void)
+{
+    g_auto(Fixture) fixture;
+
+    init_kernel(&fixture);
+    interrupt_kernel(&fixture, AT(ENTRY_EL1, 4), EL1H);
+    fixture.snapshot->regs.pc = AT(ENTRY_EL1, 4);
+    fixture.snapshot->regs.sp = SAVED_REGS;
+    fixture.snapshot->regs.fp = 0;
+    must_end(&fixture, 1, UPROF_END_NO_RULE);
+    interrupt_kernel(&fixture, AT(ENTRY_EL0, 4), 0);
+    must_end(&fixture, 2, UPROF_END_BASE);
+}
+
 static void
 test_saved_regs_not_copied(void)
 {
@@ -532,5 +559,6 @@ main(int argc, char **argv)
     g_test_add_func("/code-step-aarch64/interrupted-process", test_interrupted_process);
     g_test_add_func("/code-step-aarch64/vectors", test_vectors);
     g_test_add_func("/code-step-aarch64/saved-regs-not-copied", test_saved_regs_not_copied);
+    g_test_add_func("/code-step-aarch64/unfinished-entry", test_unfinished_entry);
     return g_test_run();
 }
