@@ -503,12 +503,12 @@ guest_arch=x86_64
 # INITRD has a second serial line, on which it gets commands.
 guest_xml()
 {
-    local mib=${8%/*} slots='' numa='' board=pc features='<acpi/><apic/>' lines=isa-serial
+    local mib=${8%/*} slots='' numa='' board=pc features='<acpi/><apic/>' lines=''
     if [ "$guest_arch" = aarch64 ]; then
         # The machine itself has one serial line.
         board=virt
         features=''
-        lines=pci-serial
+        lines="<target type='pci-serial'/>"
     fi
     # libvirt plugs memory only into a domain with a NUMA node
     if [[ $8 = */* ]]; then
@@ -537,7 +537,7 @@ guest_xml()
     <memballoon model='none'/>
     ${guest_panics:+<panic model='isa'/>}
     <serial type='file'><source path='$(xml_escape "$4/serial")' append='off'/></serial>
-    ${9:+<serial type='pipe'><source path='$(xml_escape "$4/words")'/><target type='$lines'/></serial>}
+    ${9:+<serial type='pipe'><source path='$(xml_escape "$4/words")'/>$lines</serial>}
     ${guest_disk:+<disk type='file'><driver name='qemu' type='raw' cache='unsafe'/><source file='$(xml_escape "$4/disk")'/><target dev='vda' bus='virtio'/></disk>}
   </devices>
   ${guest_nvme:+<qemu:commandline>
