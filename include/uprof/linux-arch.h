@@ -114,7 +114,7 @@ typedef struct {
     bool (*has_direct_roots)(const UprofRegs *regs);
     /*
      * Finds where the kernel maps all memory. @regs: that map the kernel. @maps: (out): 0 where
-     * unknown. For rare searches: reads are not counted.
+     * unknown. Translations count towards the pages of one sample, so that maps may stay unknown.
      */
     void (*find_maps)(UprofMem *mem, unsigned vcpu, const UprofRegs *regs,
                       const UprofLinuxSymbols *symbols, UprofLinuxMaps *maps);

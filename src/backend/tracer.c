@@ -110,7 +110,8 @@ set_timer(const UprofTracer *tracer, uint64_t limit_ns)
         timer_settime(tracer->timer, 0, &when, NULL);
 }
 
-/* As waitpid(). A thread that is taken for gone would stay stopped, so an error must come twice. */
+/* Waits as waitpid() does. An error counts if it comes twice: after a single one, the thread may
+ * still be attached, and would stay stopped. */
 static pid_t
 wait_for_tracee(pid_t thread, int *status, int options)
 {

@@ -173,7 +173,7 @@ find_maps(UprofMem *mem, unsigned vcpu, const UprofRegs *regs, const UprofLinuxS
 #define INSN_LOAD UINT32_C(0xf8601800) /* of a register plus another one times 8 */
 #define INSN_LOAD_MASK UINT32_C(0xffe01c00)
 
-/* What the registers of idle_task() hold: addresses, and the area of the CPU. */
+/* The registers of idle_task(): addresses, and the area of the CPU */
 typedef struct {
     uint64_t value[32]; /* 0: unknown */
     uint64_t areas;     /* from which the area was loaded */

@@ -17,8 +17,7 @@
  * @symbols: (inout): symbols that are 0 are searched for: @text, @banner, @btf_start and @btf_end,
  * and with a row that can read code also @cpu_areas and @run_queues
  *
- * Reads the image once. What is found is plausible, and not proven: the caller reads the banner and
- * the types there.
+ * Reads the image once. The caller must check what was found: by reading the banner and the types.
  */
 void uprof_linux_symbols_search(const UprofLinuxArch *arch, UprofSlice image, uint64_t base,
                                 const UprofKernelMemory *memory, UprofLinuxSymbols *symbols);
