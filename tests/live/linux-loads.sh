@@ -156,9 +156,9 @@ grep -qE "^$name;bpf;.*;run_bpf;.*;__sys_bpf_\[k\];.*;bpf_test_run_\[k\];bpf_pro
     "$work/bpf.folded" || fail "no program in $(head -c 2000 "$work/bpf.folded")"
 
 # Functions that a process generates have the names of its perf map, also those that it generates while
-# it is sampled. Their callers are the program's.
+# it is sampled, some seconds after its start. Their callers are the program's.
 tell_linux "$name" 'stop jit' >"$work/said"
-sample 600 "$work/jit" -s "$init" "$name"
+sample 600 "$work/jit" -F 60 -s "$init" "$name"
 result sidecar "$work/jit.meta.json" "stacks['complete'] * 100 >= samples['running'] * 97"
 inner='JS:\*(later_)?outer /srv/app\.js:[0-9:]+;JS:\*(later_)?inner /srv/app\.js:[0-9:]+'
 result stacks "$name" 85 "jit;.*;run_jit;call_generated;$inner(;[^;]*_\\[k\\])*" "$work/jit.folded"

@@ -57,6 +57,11 @@ prepare_appliance()
 {
     local folder=$work/appliance release
     ! compgen -G '/boot/vmlinuz-*' >/dev/null || return 0
+    # libguestfs needs this folder, even if the modules are elsewhere.
+    [ -d /lib/modules ] || {
+        mkdir -p /lib/modules
+        at_exit rmdir /lib/modules
+    }
     release=$(apt-cache depends linux-image-cloud-amd64 | sed -nE 's/^ *Depends: linux-image-(.*)$/\1/p' | head -n 1)
     mkdir -p "$folder"
     (cd "$folder" && try_often apt-get -q -o APT::Sandbox::User=root download "linux-image-$release" &&
