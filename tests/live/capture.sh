@@ -72,6 +72,7 @@ says 'Hz until stopped'
 result sidecar "$work/c.meta.json" '1000 < duration_ms < 20000' "samples['running'] > 0"
 profile 0 "${fast[@]}" -d 1 -o "$work/c.folded" "$name" -- sleep 4
 says 'Hz for 1 s'
+rm -f "$work/err"
 "$program" "${fast[@]}" -o "$work/c.folded" "$name" -- sleep 300 >"$work/out" 2>"$work/err" </dev/null &
 profiler=$!
 await_sampling 1
@@ -95,6 +96,7 @@ kill -INT "$profiler"
 finish 0 60
 
 say 'a run that is killed leaves its capture'
+rm -f "$work/err"
 "$program" "${fast[@]}" -d 60 --capture "$work/killed.capture" "$name" >"$work/out" 2>"$work/err" </dev/null &
 profiler=$!
 await_sampling 1

@@ -108,6 +108,7 @@ shows "$name-[0-9TZ]+\.svg.*: Read-only file system; name another place, such as
 lacks 'samples'
 
 # Another run: its process is named; the wait has a limit, and Ctrl-C ends it.
+rm -f "$work/err"
 "$program" "${patient[@]}" -d 600s -o "$work/x.folded" "$name" >"$work/out" 2>"$work/err" </dev/null &
 other=$!
 await_sampling
