@@ -74,6 +74,8 @@ prepare_appliance()
     export SUPERMIN_KERNEL_VERSION=$release
 }
 
+# libguestfs would take KVM, if there is one. A nested KVM may not run Linux.
+[ "$machine" = KVM ] || export LIBGUESTFS_BACKEND_SETTINGS=force_tcg
 helpers=$(dirname "$program")
 need_daemon
 build_image || fail 'no image'
