@@ -313,11 +313,10 @@ enum {
 
 typedef enum {
     NO_ENTRY,
-    ENTRY_TABLE,     /* for an exception from EL1: not all is saved yet */
-    START_FROM_USER, /* the same for a process */
-    ENTRY_FROM_USER,
-    ENTRY_FROM_KERNEL,
-    EXIT_TO_USER, /* the registers of the process are still saved */
+    START_FROM_KERNEL, /* not all registers are saved yet */
+    START_FROM_USER,   /* the same for a process */
+    ENTRY_SAVED,       /* a handler runs: all registers are saved */
+    EXIT_TO_USER,      /* the registers of the process are still saved */
 } Entry;
 
 /* Does the name of a kernel's function, which may end in "_[k]", begin with @start and end with
@@ -383,18 +382,19 @@ find_entry(const UprofUnwindContext *context, const UprofCursor *cursor)
     if (pc >= TRAMPOLINES_START || (pc >= OLD_TRAMPOLINES_START && pc < OLD_TRAMPOLINES_END))
         return START_FROM_USER;
     if (has_name(name, "vectors", "vectors") && uprof_unwind_function(context, cursor, &function))
-        return (pc - function.start) / VECTOR_BYTES < VECTORS_FROM_EL1 ? ENTRY_TABLE
+        return (pc - function.start) / VECTOR_BYTES < VECTORS_FROM_EL1 ? START_FROM_KERNEL
                                                                        : START_FROM_USER;
     if (has_name(name, "el", "_handler"))
         return NO_ENTRY;
+    const bool is_from_user = has_name(name, "el0t_", "");
+    if (!is_from_user && !has_name(name, "el1h_", "") && !has_name(name, "el1t_", ""))
+        return NO_ENTRY;
     const bool is_saved = is_behind_handler(context, cursor->regs.pc);
-    if (has_name(name, "el0t_", ""))
-        return is_saved && !cursor->is_return ? EXIT_TO_USER
-               : is_saved                     ? ENTRY_FROM_USER
-                                              : START_FROM_USER;
-    if (has_name(name, "el1h_", "") || has_name(name, "el1t_", ""))
-        return is_saved ? ENTRY_FROM_KERNEL : ENTRY_TABLE;
-    return NO_ENTRY;
+    if (is_saved && cursor->is_return)
+        return ENTRY_SAVED;
+    if (!is_from_user)
+        return START_FROM_KERNEL;
+    return is_saved ? EXIT_TO_USER : START_FROM_USER;
 }
 
 static UprofStep
@@ -481,16 +481,14 @@ uprof_code_aarch64_step(const UprofUnwindContext *context, UprofCursor *cursor)
     uint64_t base, pc, values[FP + 1], unknown = ~(UINT64_C(1) << SP);
     const Entry entry = find_entry(context, cursor);
 
-    if (entry == ENTRY_TABLE)
+    if (entry == START_FROM_KERNEL)
         return UPROF_STEP_PASS;
     if (entry == START_FROM_USER)
         return enter_process(context);
     if (entry == EXIT_TO_USER)
         return return_to_process(context, cursor);
-    if (entry != NO_ENTRY && cursor->is_return)
+    if (entry == ENTRY_SAVED)
         return leave_exception(context, cursor, find_saved_regs(context, cursor));
-    if (entry != NO_ENTRY)
-        return entry == ENTRY_FROM_USER ? enter_process(context) : UPROF_STEP_PASS;
     if (!uprof_unwind_function(context, cursor, &function) ||
         !read_function(context, function.start, cursor->regs.pc, &state))
         return UPROF_STEP_PASS;
