@@ -48,4 +48,5 @@ typedef struct {
     UprofSymbolSettings symbols;    /* of the command line */
     const UprofAnalysisCall *calls; /* numbered from 0 */
     unsigned n_calls;
+    uint64_t cpu_s; /* processor time of each worker; 0: no limit */
 } UprofWorkerPlan;

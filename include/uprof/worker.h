@@ -17,6 +17,11 @@
 #include "uprof/ring.h"
 #include "uprof/spawner.h"
 
+enum {
+    /* processor time of a worker besides that for the samples of a run: two of the longest calls */
+    UPROF_WORKER_CPU_S = 1800,
+};
+
 typedef struct _UprofWorkers UprofWorkers;
 typedef struct _UprofWorker UprofWorker;
 

@@ -244,6 +244,7 @@ uprof_check_run(UprofOptions *options)
         .symbols = uprof_options_symbols(options),
         .calls = calls,
         .n_calls = G_N_ELEMENTS(calls),
+        .cpu_s = UPROF_WORKER_CPU_S,
     };
     UprofGuardian *guardian = uprof_guardian_start(uprof_access_find, &error);
     g_autoptr(UprofWorkers) workers = guardian ? uprof_workers_new(&plan, &error) : NULL;

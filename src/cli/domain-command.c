@@ -60,6 +60,7 @@ uprof_domain_command_run(UprofOptions *options, const UprofAnalysisCall *calls, 
         .symbols = uprof_options_symbols(options),
         .calls = calls,
         .n_calls = n_calls,
+        .cpu_s = UPROF_WORKER_CPU_S,
     };
     UprofGuardian *guardian = uprof_guardian_start(uprof_access_find, &error);
     g_autoptr(UprofWorkers) workers = guardian ? uprof_workers_new(&plan, &error) : NULL;

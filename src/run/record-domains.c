@@ -1053,10 +1053,12 @@ clear_record(Record *record)
 static bool
 start_helpers(Record *record, GError **error)
 {
+    const uint64_t duration_ns = record->settings->session.run->duration_ns;
     const UprofWorkerPlan plan = {
         .symbols = record->settings->session.symbols,
         .calls = record->settings->calls,
         .n_calls = record->settings->n_calls,
+        .cpu_s = duration_ns > 0 ? duration_ns / UPROF_NS_PER_S + UPROF_WORKER_CPU_S : 0,
     };
 
     record->guardian = uprof_guardian_start(uprof_access_find, error);

@@ -717,6 +717,8 @@ handle_message(Worker *worker, Input *input)
         walk_tasks(worker, &input->walk);
     else if (worker->message->type == UPROF_DO_FILE)
         uprof_sym_reload_modules(worker->analysis.pipeline->sym, (const char *)input->bytes);
+    else if (worker->message->type == UPROF_DO_ANSWER)
+        uprof_remote_tell(worker->requests, UPROF_TELL_ANSWER, NULL, 0);
     else
         run_call(worker, input->call.head.call,
                  (UprofSlice){ input->call.argument,

@@ -25,6 +25,7 @@ typedef enum {
     UPROF_DO_CALL,      /* UprofCallHead and the argument: run a function, and send its reply */
     UPROF_DO_WALK,      /* UprofWalkDo: there is time to walk the tasks: see waits.h */
     UPROF_DO_FILE,      /* a build-id in hex, NUL: a file has come to the symbol cache */
+    UPROF_DO_ANSWER,    /* nothing: send UPROF_TELL_ANSWER */
 } UprofDo;
 
 /** UprofCallHead: the function that runs */
@@ -50,6 +51,7 @@ typedef enum {
     UPROF_TELL_CHAIN,      /* UprofChainTell */
     UPROF_TELL_WINDOW,     /* UprofWindowTell */
     UPROF_TELL_COUNTS,     /* UprofWorkerCounts */
+    UPROF_TELL_ANSWER,     /* nothing: everything before UPROF_DO_ANSWER is done */
     UPROF_TELL_CHECKPOINT, /* uint32_t: the checkpoint that is complete now */
     UPROF_TELL_REPLY,      /* uint32_t: 1 if this is the last part; then a part of the reply */
 } UprofTell;

@@ -70,6 +70,8 @@ struct _UprofWorker {
     UprofOwnTime called;   /* since the current call began */
     unsigned call_limit_s; /* the longest time of the current call */
     UprofOwnTime hurried;  /* since Ctrl-C, while a call runs */
+    UprofOwnTime asked;    /* since Ctrl-C, until the worker has sent UPROF_TELL_ANSWER */
+    bool is_asked;         /* UPROF_DO_ANSWER was sent */
     bool is_ready;         /* the analysis has begun: it may get snapshots */
     uint64_t ready_ns;     /* monotonic: since when */
     bool is_calm;          /* its first moments are over: see find_batch_ms() */

@@ -109,6 +109,8 @@ waits_for_reader(const UprofWorker *worker)
     return worker->saving >= 0 && poll(&wait, 1, 0) == 0;
 }
 
+static const char still_at_work[] = "it was still at work when a signal ended the run";
+
 /* Returns: (nullable): why the worker takes too long; literal */
 static const char *
 find_delay(UprofWorker *worker)
@@ -116,7 +118,7 @@ find_delay(UprofWorker *worker)
     if (uprof_own_time_is_over(&worker->called, worker->call_limit_s * UPROF_NS_PER_S))
         return "one of its tasks took too long";
     if (uprof_own_time_is_over(&worker->hurried, hurried_limit_ms(worker) * UPROF_NS_PER_MS))
-        return "it was still at work when a signal ended the run";
+        return still_at_work;
     if (worker->pool->served == worker || has_message(worker) ||
         !uprof_own_time_is_over(&worker->heard, SILENCE_S * UPROF_NS_PER_S))
         return NULL;
@@ -306,6 +308,13 @@ take_counts(UprofWorker *worker, const UprofWorkerInput *input, size_t len)
 }
 
 static bool
+take_answer(UprofWorker *worker)
+{
+    uprof_own_time_pause(&worker->asked);
+    return worker->is_asked;
+}
+
+static bool
 take_checkpoint(UprofWorker *worker, const UprofWorkerInput *input, size_t len)
 {
     if (len != sizeof(input->number) || input->number >= UPROF_N_CHECKPOINTS)
@@ -353,6 +362,8 @@ handle_message(UprofWorker *worker, const UprofMessage *message, const UprofWork
         return take_window(worker, input, message->len);
     case UPROF_TELL_COUNTS:
         return take_counts(worker, input, message->len);
+    case UPROF_TELL_ANSWER:
+        return take_answer(worker);
     case UPROF_TELL_CHECKPOINT:
         return take_checkpoint(worker, input, message->len);
     case UPROF_TELL_REPLY:
@@ -410,6 +421,37 @@ tell_files(UprofWorkers *workers)
                 break;
             worker->n_told++;
         }
+    }
+}
+
+/* Asks a worker for an answer, once. A worker without room is asked again later. */
+static void
+ask_worker(UprofWorker *worker)
+{
+    if (worker->is_asked || !worker->is_ready || worker->is_dead)
+        return;
+    if (worker->asked.start_ns == 0)
+        uprof_own_time_start(&worker->asked, worker->pid);
+    worker->is_asked = uprof_channel_send(worker->stream, UPROF_DO_ANSWER, NULL, 0, NULL, 0);
+    if (!worker->is_asked && errno != EAGAIN)
+        uprof_worker_give_up(worker, NULL);
+}
+
+/*
+ * After Ctrl-C a worker that hangs is given up when its time is over. The times of all workers run
+ * side by side, so that a run of many domains does not end later than a run of one.
+ */
+static void
+find_hung_workers(UprofWorkers *workers)
+{
+    for (guint i = 0; i < workers->workers->len; i++) {
+        UprofWorker *worker = g_ptr_array_index(workers->workers, i);
+        if (!uprof_worker_is_hurried(worker))
+            return;
+        ask_worker(worker);
+        if (uprof_own_time_is_over(&worker->asked, hurried_limit_ms(worker) * UPROF_NS_PER_MS) &&
+            !waits_for_reader(worker))
+            uprof_worker_give_up(worker, still_at_work);
     }
 }
 
@@ -592,7 +634,9 @@ wait_for_work(UprofWorkers *workers, const UprofWorker *full)
             .events = POLLIN,
         };
     }
-    const int most_ms = full ? WAIT_MS : workers->ring ? find_batch_ms(workers) : -1;
+    const int most_ms = full || g_atomic_int_get(&workers->is_hurried) ? WAIT_MS
+                        : workers->ring                                ? find_batch_ms(workers)
+                                                                       : -1;
     g_mutex_unlock(&workers->lock);
     poll(waits, n + 3, most_ms);
     g_mutex_lock(&workers->lock);
@@ -609,6 +653,7 @@ run_thread(gpointer data)
     while (!workers->ends) {
         eventfd_read(workers->wakeup, &count);
         serve_workers(workers);
+        find_hung_workers(workers);
         tell_files(workers);
         const UprofWorker *full = feed_workers(workers);
         if (workers->ring && !full)
@@ -647,7 +692,7 @@ uprof_workers_new(const UprofWorkerPlan *plan, GError **error)
         .work = uprof_analysis_run,
         .data = (void *)plan,
         .is_background = true,
-        .limits = { .memory_max = symbols_max * MEMORY_FACTOR },
+        .limits = { .memory_max = symbols_max * MEMORY_FACTOR, .cpu_s = plan->cpu_s },
     };
     g_autoptr(UprofSpawner) spawner = uprof_spawner_start(&spawn_plan, error);
     const int wakeup = spawner ? eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK) : -1;
@@ -714,6 +759,7 @@ void
 uprof_workers_hurry(UprofWorkers *workers)
 {
     g_atomic_int_set(&workers->is_hurried, true);
+    eventfd_write(workers->wakeup, 1);
     if (workers->fetcher)
         uprof_fetcher_hurry(workers->fetcher);
 }

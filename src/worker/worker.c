@@ -401,7 +401,8 @@ forget_process(UprofWorker *worker)
     uprof_chains_clear(&worker->chains);
     worker->is_dead = worker->is_full = worker->is_ready = false;
     worker->why_dead = NULL;
-    worker->heard = worker->hurried = worker->called = (UprofOwnTime){ 0 };
+    worker->heard = worker->hurried = worker->called = worker->asked = (UprofOwnTime){ 0 };
+    worker->is_asked = false;
     g_clear_pointer(&worker->death, g_free);
     g_mutex_unlock(&worker->pool->lock);
 }

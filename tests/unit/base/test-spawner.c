@@ -280,11 +280,14 @@ typedef struct {
     int channel;
 } Fixture;
 
+static const char keeping_streams[] = "the worker keeps the streams, as that of `report` does";
+
 static void
 set_up(Fixture *fixture, gconstpointer data)
 {
     const UprofSpawnPlan plan = {
         .work = work,
+        .keeps_streams = data == keeping_streams,
         .limits = { .memory_max = 64 << 20, .cpu_s = 1 },
     };
     int ends[2];
@@ -387,6 +390,62 @@ test_rights(Fixture *fixture, gconstpointer data)
         g_assert_false(g_str_has_prefix(uid, "0\t"));
     else
         g_assert_cmpuint(geteuid(), ==, 0);
+}
+
+/* The worker has namespaces of its own, with an empty root folder. */
+static void
+test_view(Fixture *fixture, gconstpointer data)
+{
+    static const char *const spaces[] = { "mnt", "net", "ipc" };
+    g_autofree char *root = g_strdup_printf("/proc/%d/root", fixture->worker);
+    const char *why = uprof_spawner_confined(fixture->spawner)->why_same_view;
+
+    wait_for_worker(fixture);
+    if (why) {
+        g_test_skip(why);
+        return;
+    }
+    for (size_t i = 0; i < G_N_ELEMENTS(spaces); i++) {
+        g_autofree char *path = g_strdup_printf("/proc/%d/ns/%s", fixture->worker, spaces[i]);
+        g_autofree char *own_path = g_strdup_printf("/proc/self/ns/%s", spaces[i]);
+        g_autofree char *space = g_file_read_link(path, NULL);
+        g_autofree char *own = g_file_read_link(own_path, NULL);
+        g_assert_nonnull(space);
+        g_assert_cmpstr(space, !=, own);
+    }
+    g_autoptr(GDir) folder = g_dir_open(root, 0, NULL);
+    g_assert_nonnull(folder);
+    g_assert_null(g_dir_read_name(folder));
+    g_autofree char *file = g_build_filename(root, "file", NULL);
+    g_assert_cmpint(open(file, O_WRONLY | O_CREAT, 0600), ==, -1);
+    g_assert_cmpint(errno, ==, EROFS);
+}
+
+/* @line: the start of a line of /proc/PID/limits; @value: the limit in it */
+static void
+assert_limit(pid_t process, const char *line, const char *value)
+{
+    g_autofree char *path = g_strdup_printf("/proc/%d/limits", process);
+    g_autofree char *text = NULL;
+
+    g_assert_true(g_file_get_contents(path, &text, NULL, NULL));
+    const char *found = strstr(text, line);
+    g_assert_nonnull(found);
+    g_auto(GStrv) words = g_strsplit_set(g_strstrip(g_strndup(found + strlen(line), 20)), " ", 2);
+    g_assert_cmpstr(words[0], ==, value);
+}
+
+static void
+test_limits(Fixture *fixture, gconstpointer data)
+{
+    wait_for_worker(fixture);
+    assert_limit(fixture->worker, "Max cpu time ", "1");
+    assert_limit(fixture->worker, "Max core file size ", "0");
+    assert_limit(fixture->worker, "Max open files ", "256");
+    if (IS_SANITIZED)
+        return;
+    assert_limit(fixture->worker, "Max processes ", "0");
+    assert_limit(fixture->worker, "Max data size ", "67108864");
 }
 
 /* The worker has only its standard streams and its channel. */
@@ -494,7 +553,11 @@ main(int argc, char **argv)
 {
     g_test_init(&argc, &argv, NULL);
     ADD("refused", test_refused);
+    g_test_add("/spawner/refused/with-streams", Fixture, keeping_streams, set_up, test_refused,
+               tear_down);
     ADD("rights", test_rights);
+    ADD("view", test_view);
+    ADD("limits", test_limits);
     ADD("descriptors", test_descriptors);
     ADD("ends", test_ends);
     ADD("dies", test_dies);

@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #include <glib.h>
+#include <glib/gstdio.h>
 #include <poll.h>
 #include <signal.h>
 #include <string.h>
 
 #include "../../../src/worker/worker-pool-priv.h"
 #include "memory-guest.h"
+#include "symbol-elf.h"
 #include "uprof/clock.h"
 #include "uprof/worker.h"
 
@@ -20,6 +22,8 @@ enum {
     READ_MS = 20, /* the worker waits so long for each answer */
     LIMIT_S = 60,
     N_KILLS = 10,
+    N_HUNG = 3,
+    N_SYMBOLS = 50 * 1000, /* the worker needs some time to read so many */
     COUNT_MS = 20, /* between two looks at the counts, which take the lock of the workers' thread */
 };
 
@@ -30,8 +34,28 @@ typedef struct {
     GPtrArray *no_names;
     GArray *no_outputs;
     UprofFileRules *rules;
+    GPtrArray *files; /* of UprofSymbolFile */
+    char *folder;
+    GString *said; /* the notices of the worker, a line each */
+    UprofNotices notices;
     uint64_t time_ns; /* of the last snapshot */
 } Fixture;
+
+static void
+note(UprofNoticeKind kind, const char *text, void *data)
+{
+    g_string_append_printf(((Fixture *)data)->said, "%s\n", text);
+}
+
+static void
+free_file(gpointer data)
+{
+    UprofSymbolFile *file = data;
+
+    g_unlink(file->path);
+    g_free(file->path);
+    g_free(file);
+}
 
 static void
 slow_reads(MemoryGuest *guest, MemoryCall call, gint n)
@@ -51,7 +75,11 @@ set_up(Fixture *fixture)
                           .run = uprof_run_new(),
                           .no_names = g_ptr_array_new(),
                           .no_outputs = g_array_new(FALSE, FALSE, sizeof(UprofWorkerOutput)),
-                          .rules = uprof_file_rules_new() };
+                          .rules = uprof_file_rules_new(),
+                          .files = g_ptr_array_new_with_free_func(free_file),
+                          .folder = g_dir_make_tmp("uprof-test-XXXXXX", NULL),
+                          .said = g_string_new(NULL),
+                          .notices = { note, fixture } };
     fixture->run->domain = g_strdup("g");
     fixture->run->arch = g_strdup("x86_64");
     fixture->run->vcpus = 1;
@@ -62,6 +90,10 @@ set_up(Fixture *fixture)
 static void
 tear_down(Fixture *fixture)
 {
+    g_ptr_array_unref(fixture->files);
+    g_rmdir(fixture->folder);
+    g_free(fixture->folder);
+    g_string_free(fixture->said, TRUE);
     uprof_file_rules_free(fixture->rules);
     g_array_unref(fixture->no_outputs);
     g_ptr_array_unref(fixture->no_names);
@@ -79,7 +111,8 @@ add_worker(Fixture *fixture, UprofWorkers *workers)
                                  .metadata_symbols = fixture->no_names,
                                  .metadata_folders = fixture->no_names,
                                  .outputs = fixture->no_outputs,
-                                 .file_names = fixture->no_names };
+                                 .file_names = fixture->no_names,
+                                 .notices = &fixture->notices };
     UprofWorker *worker = uprof_worker_new(workers, &job, fixture->rules, &error);
 
     g_assert_no_error(error);
@@ -270,6 +303,151 @@ test_dies_before_answer(void)
     tear_down(&fixture);
 }
 
+/* Makes a symbol file that the worker may read. */
+static void
+add_symbol_file(Fixture *fixture)
+{
+    static const uint8_t code[64] = { 0xc3 };
+    g_autofree ElfSymbol *symbols = g_new0(ElfSymbol, N_SYMBOLS);
+    g_autoptr(GStringChunk) names = g_string_chunk_new(1 << 20);
+    UprofSymbolFile *file = g_new0(UprofSymbolFile, 1);
+
+    for (size_t i = 0; i < N_SYMBOLS; i++) {
+        g_autofree char *name = g_strdup_printf("function_%zu", i);
+        symbols[i] = (ElfSymbol){ .name = g_string_chunk_insert(names, name),
+                                  .start = 0x100000 + i % sizeof(code),
+                                  .size = 1 };
+    }
+    const ElfPlan plan = { .text_gva = 0x100000,
+                           .text = code,
+                           .text_len = sizeof(code),
+                           .symbols = symbols,
+                           .n_symbols = N_SYMBOLS };
+    file->path = g_build_filename(fixture->folder, "symbols", NULL);
+    symbol_elf_write(&plan, file->path);
+    g_ptr_array_add(fixture->files, file);
+    uprof_file_rules_add_symbols(fixture->rules, file->path);
+}
+
+/* Returns: a process that reads a file; 0 if there is none */
+static pid_t
+find_reader(UprofWorkers *workers)
+{
+    pid_t process = 0;
+
+    g_mutex_lock(&workers->lock);
+    for (guint i = 0; i < workers->workers->len; i++) {
+        const UprofWorker *worker = g_ptr_array_index(workers->workers, i);
+        if (worker->reading && !worker->is_dead)
+            process = worker->pid;
+    }
+    g_mutex_unlock(&workers->lock);
+    return process;
+}
+
+/* Kills the first process that reads a file. */
+static gpointer
+kill_first_reader(gpointer data)
+{
+    const uint64_t end_ns = uprof_clock_now_ns() + LIMIT_S * UPROF_NS_PER_S;
+    pid_t process;
+
+    while ((process = find_reader(data)) == 0)
+        if (uprof_clock_now_ns() >= end_ns)
+            g_error("no process reads a file");
+    kill(process, SIGKILL);
+    return NULL;
+}
+
+static void
+assert_said(const Fixture *fixture, const char *text)
+{
+    if (!strstr(fixture->said->str, text))
+        g_error("no '%s' in: %s", text, fixture->said->str);
+}
+
+/* A process that dies while it reads a file is replaced by one that does not get the file. */
+static void
+test_refused(void)
+{
+    g_autoptr(GError) error = NULL;
+    Fixture fixture;
+
+    set_up(&fixture);
+    add_symbol_file(&fixture);
+    const UprofWorkerPlan plan = { .symbols = { .files = fixture.files } };
+    g_autoptr(UprofWorkers) workers = uprof_workers_new(&plan, &error);
+    g_assert_no_error(error);
+    GThread *thread = g_thread_new("killer", kill_first_reader, workers);
+    UprofWorker *worker = add_worker(&fixture, workers);
+    g_thread_join(thread);
+    uprof_worker_show_notices(worker);
+    assert_said(&fixture, "while it read '");
+    assert_said(&fixture, "; trying again\n");
+    assert_said(&fixture, "; continuing without it\n");
+    g_assert_nonnull(worker->refused);
+
+    /* the same during the run */
+    g_string_truncate(fixture.said, 0);
+    UprofWorker *later = add_worker(&fixture, workers);
+    gsize len;
+    const void *request = g_bytes_get_data(worker->refused, &len);
+    g_mutex_lock(&workers->lock);
+    g_assert_null(later->refused);
+    uprof_worker_note_reading(later, request, len);
+    g_mutex_unlock(&workers->lock);
+    kill_process(later);
+    g_assert_true(uprof_worker_continue(later, &error));
+    g_assert_no_error(error);
+    uprof_worker_show_notices(later);
+    assert_said(&fixture, "; continuing without that file\n");
+    assert_said(&fixture, "; continuing without it\n");
+    uprof_worker_free(later);
+    uprof_worker_free(worker);
+    tear_down(&fixture);
+}
+
+/*
+ * After Ctrl-C, processes that hang are given up together: when the end of the run has waited for
+ * one of them, the others are not waited for again.
+ */
+static void
+test_hung(void)
+{
+    g_autoptr(GError) error = NULL;
+    const uint64_t end_ns = uprof_clock_now_ns() + LIMIT_S * UPROF_NS_PER_S;
+    UprofWorker *hung[N_HUNG];
+    UprofWorkerCounts counts;
+    Fixture fixture;
+
+    set_up(&fixture);
+    const UprofWorkerPlan plan = { .symbols = { .files = fixture.no_names } };
+    g_autoptr(UprofWorkers) workers = uprof_workers_new(&plan, &error);
+    g_assert_no_error(error);
+    UprofWorker *well = add_worker(&fixture, workers);
+    for (unsigned i = 0; i < N_HUNG; i++) {
+        hung[i] = add_worker(&fixture, workers);
+        kill(hung[i]->pid, SIGSTOP);
+    }
+    uprof_workers_hurry(workers);
+    for (unsigned i = 0; i < N_HUNG; i++)
+        while (!uprof_worker_is_dead(hung[i])) {
+            if (uprof_clock_now_ns() >= end_ns)
+                g_error("worker %u is not given up", i);
+            g_usleep(COUNT_MS * 1000);
+        }
+    for (unsigned i = 0; i < N_HUNG; i++) {
+        g_assert_false(uprof_worker_end(hung[i], fixture.run, &counts, &error));
+        g_assert_nonnull(strstr(error->message, "when a signal ended the run"));
+        g_clear_error(&error);
+        uprof_worker_free(hung[i]);
+    }
+    g_assert_true(uprof_worker_end(well, fixture.run, &counts, &error));
+    g_assert_no_error(error);
+    uprof_worker_free(well);
+    tear_down(&fixture);
+}
+
 int
 main(int argc, char **argv)
 {
@@ -278,5 +456,7 @@ main(int argc, char **argv)
     g_test_add_data_func("/worker-pool/full/of-two", GINT_TO_POINTER(2), test_full);
     g_test_add_func("/worker-pool/replaced", test_replaced);
     g_test_add_func("/worker-pool/dies-before-answer", test_dies_before_answer);
+    g_test_add_func("/worker-pool/refused", test_refused);
+    g_test_add_func("/worker-pool/hung", test_hung);
     return g_test_run();
 }
