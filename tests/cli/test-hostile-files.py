@@ -4,8 +4,8 @@
 test-hostile-files.py PROGRAM MAKE-CAPTURE [PLACE...] - hostile files in each place where a tenant's file can stand
 
 Prints TAP. Needs no hypervisor; only root can make devices. Each run ends within 10 s and 512 MiB
-with a documented exit code, prints a line if it fails, opens no device, pipe or socket, and leaves
-no file behind. Each place is also tested with a good file, so that the test notices if virt-uprof
+with a documented exit code, prints a line if it fails, opens no device, pipe or socket, and makes
+or changes no file but its output. Each place is also tested with a good file, so that the test notices if virt-uprof
 no longer reads the place.
 """
 
@@ -14,6 +14,7 @@ import json
 import os
 import pathlib
 import shutil
+import stat
 import subprocess
 import sys
 import tempfile
@@ -30,6 +31,7 @@ MEMORY_MAX_MIB = 512
 HANG_S = 60
 DAY = storing.DAY
 UUID = storing.uuid_of(1)
+MAY_CHANGE = ("out", "err", "work/output")
 BUILD_ID = bytes.fromhex("3f2a91c0")
 FOLDED = "vm;[app+0x10];[app+0x210] 3\n"
 NAMED = "main;work"
@@ -138,10 +140,21 @@ def prepare_debuglink_below(work, path):
     work.put(".debug/linked.debug", path)
 
 
-def prepare_build_id(work, path):
-    work.put_folded()
-    work.put_sidecar(is_module=True)
-    work.put("debug/.build-id/3f/2a91c0.debug", path)
+def prepare_module(path_of_module):
+    """Returns: a function that puts the file where the symbols of a module are looked for"""
+
+    def prepare(work, path):
+        work.put_folded()
+        work.put_sidecar(is_module=True)
+        work.put(path_of_module, path)
+
+    return prepare
+
+
+def prepare_sysroot(work, path):
+    """Puts the file where a program is, which is looked for before its debug file."""
+    prepare_module("root/usr/lib/debug/.build-id/3f/2a91c0.debug")(work, work.shared / "good/good")
+    work.put("root/usr/lib/.build-id/3f/2a91c0", path)
 
 
 def prepare_input(work, path):
@@ -178,7 +191,10 @@ PLACES = (
     Place("beside-image", "report -f folded -s app guest.capture", prepare_beside, NAMED_CAPTURE),
     Place("debuglink", "report -f folded -s app guest.capture", prepare_debuglink, NAMED_CAPTURE),
     Place("debuglink-below", "report -f folded -s app guest.capture", prepare_debuglink_below, NAMED_CAPTURE),
-    Place("build-id", "report -f folded --debug-dir debug x.folded", prepare_build_id, NAMED),
+    Place("build-id", "report -f folded --debug-dir debug x.folded", prepare_module("debug/.build-id/3f/2a91c0.debug"), NAMED),
+    Place("sysroot", "report -f folded --sysroot root x.folded", prepare_sysroot, NAMED),
+    Place("sysroot-debug", "report -f folded --sysroot root x.folded", prepare_module("root/usr/lib/debug/.build-id/3f/2a91c0.debug"), NAMED),
+    Place("cache", "report -f folded x.folded", prepare_module("cache/.build-id/3f/2a91c0.debug"), NAMED),
     # the caller may name a pipe as input
     Place("input", "report -f folded input", prepare_input, "[app+0x10]", ("pipe", "link-to-pipe")),
     Place("diff", "diff -v x.folded input", prepare_diff, "[app+0x10]", ("pipe", "link-to-pipe")),
@@ -187,6 +203,8 @@ PLACES = (
     Place("prune-facts", "prune --config config.xml", lambda work, path: work.replace_slice(".meta.json", path), "2 profiles merged"),
     Place("since-stacks", "report -f folded --since 5d vm --config config.xml", lambda work, path: work.replace_slice(".folded.gz", path), "main;work 6"),
     Place("since-facts", "report -f folded --since 5d vm --config config.xml", lambda work, path: work.replace_slice(".meta.json", path), "main;work 6"),
+    Place("history-facts", "history --config config.xml", lambda work, path: work.replace_slice(".meta.json", path), "vm"),
+    Place("history-stacks", "history vm --config config.xml", lambda work, path: work.replace_slice(".folded.gz", path), "main"),
     Place("summary-facts", "summary --config config.xml", lambda work, path: work.replace_slice(".meta.json", path), "vm"),
     # the caller may name his own pipe or device as output
     Place("output", "report -f folded -o output x.folded", prepare_output, "", ("pipe", "device")),
@@ -218,7 +236,9 @@ class Suite:
             print("# " + str(fault).replace("\n", "\\n")[:600], flush=True)
 
     def list_files(self):
-        return {str(path.relative_to(self.folder)) for path in self.folder.rglob("*")}
+        """Returns: size and time of the last change of each file by its path"""
+        facts = {str(path.relative_to(self.folder)): path.lstat() for path in self.folder.rglob("*")}
+        return {path: (about.st_size, about.st_mtime_ns) for path, about in facts.items() if stat.S_ISREG(about.st_mode)}
 
     def run(self, place):
         """Returns: the exit code, stdout, stderr, seconds, and MiB of memory"""
@@ -248,15 +268,16 @@ class Suite:
         code, out, err, seconds, mib = self.run(place)
         faults = []
         opened = [name for name in self.watch.take() if kind not in place.opens]
-        made = [name for name in self.list_files() - before if not name.startswith("work/store/") and name != "work/output"]
+        changed = [name for name, about in self.list_files().items() if about != before.get(name) and name not in MAY_CHANGE
+                   and not name.startswith("work/store/")]  # fmt: skip
         if code not in CODES:
             faults.append(f"exit code {code}")
         if code != 0 and not err.startswith("virt-uprof: "):
             faults.append("no line")
         if opened:
             faults.append(f"opens {opened}")
-        if made:
-            faults.append(f"leaves {made}")
+        if changed:
+            faults.append(f"writes {changed}")
         # Sanitizers take more of both.
         if seconds > TIME_MAX_S and not self.is_sanitized:
             faults.append(f"{seconds:.1f} s")
@@ -271,7 +292,7 @@ class Suite:
 
 def main():
     program, make_capture = (str(pathlib.Path(path).resolve()) for path in sys.argv[1:3])
-    os.environ["LC_ALL"] = "C"
+    os.environ.update(LC_ALL="C", VIRT_UPROF_CACHE="cache", DEBUGINFOD_URLS="")
     with tempfile.TemporaryDirectory(prefix="uprof-hostile-") as name:
         suite = Suite(program, pathlib.Path(name), make_capture)
         for place in PLACES:

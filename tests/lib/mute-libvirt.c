@@ -9,6 +9,7 @@
  *     gone   both are refused, as if the domain had ended
  *     lost   both are refused, as if the daemon had ended
  *     job    no call fails, but the domain has a job
+ *     memory reads of its memory are refused
  */
 #include <dlfcn.h>
 #include <libvirt/libvirt.h>
@@ -94,4 +95,16 @@ virConnectIsAlive(virConnectPtr connection)
 
     *(void **)&real = dlsym(RTLD_NEXT, "virConnectIsAlive");
     return is_how("lost") ? 0 : real(connection);
+}
+
+int
+virDomainMemoryPeek(virDomainPtr domain, unsigned long long start, size_t size, void *buffer,
+                    unsigned flags)
+{
+    int (*real)(virDomainPtr, unsigned long long, size_t, void *, unsigned);
+
+    if (refuse(domain, "memory"))
+        return -1;
+    *(void **)&real = dlsym(RTLD_NEXT, "virDomainMemoryPeek");
+    return real(domain, start, size, buffer, flags);
 }

@@ -25,4 +25,12 @@ finds_process "$pid"
 python3 -c 'import time; time.sleep(600)' -uuid "${guest_uuids[$name]}" &
 at_exit kill "$!"
 finds_process "$pid"
+
+# If libvirt shows no memory, nothing proves that the process is the guest's.
+if ! grep -q __asan_init "$program"; then
+    UPROF_TEST_MUTE=$name UPROF_TEST_MUTE_HOW=memory LD_PRELOAD=$guests/../cli/libmute-libvirt.so \
+        "$program" check --access monitor "$name" >"$work/out" 2>"$work/err" </dev/null || true
+    grep -q 'libvirt shows no memory to compare it with' "$work/out" || fail "check: $(cat "$work/out")"
+    ! grep -q 'read by process_vm_readv' "$work/out" || fail "memory without proof: $(cat "$work/out")"
+fi
 must_run "$name"

@@ -67,6 +67,8 @@ worker=$(list_workers)
 [ "$(field "$worker" NoNewPrivs)" = 1 ] || fail 'a worker may gain rights'
 [ "$(field "$worker" Seccomp)" = 2 ] || fail 'a worker has all system calls'
 [ "$(id -u)" != 0 ] || [[ "$(field "$worker" Uid)" != 0* ]] || fail 'a worker is root'
+# It may use as much processor time as the run lasts, and half an hour.
+grep -qE '^Max cpu time +1860 ' "/proc/$worker/limits" || fail 'the processor time of a worker'
 # A worker has its streams, two channels, two outputs and two checkpoints.
 mapfile -t files < <(for fd in "/proc/$worker/fd"/*; do readlink "$fd"; done | sort | uniq -c)
 [ "${#files[@]}" -le 7 ] || fail "a worker has too many descriptors: ${files[*]}"
@@ -77,6 +79,18 @@ fi
 sleep 4
 kill -INT "$profiler"
 finish 0 20
+
+if [ "$(id -u)" = 0 ]; then
+    say 'check says which rights the workers keep'
+    "$program" check >"$work/out" 2>"$work/err" || fail 'check fails'
+    grep -q 'foreign bytes are read by processes without rights' "$work/out" || fail "check: $(cat "$work/out")"
+    setpriv --bounding-set=-setuid,-sys_admin "$program" check >"$work/out" 2>"$work/err" || true
+    for kept in 'keep the user root: this process lacks CAP_SETUID' \
+        'have no namespaces of their own: this process may not make namespaces'; do
+        [ "$(grep -c "the processes that read foreign bytes $kept" "$work/out")" = 1 ] ||
+            fail "no '$kept' in: $(cat "$work/out")"
+    done
+fi
 
 died='the process that analyzes its samples has failed: it died of signal 9 \(Killed\) while it'
 
@@ -143,15 +157,53 @@ result sidecar "$work/$other.meta.json" "ended_by == 'duration'"
 must_run "$one"
 must_run "$other"
 
-say 'a worker hangs'
-start -d 60 "$one"
-await_sampling
+say 'two workers hang: the run ends as soon as with one'
+start -d 60 "$one" "$other"
+await_sampling 2
 # a checkpoint is made every 2 s
 sleep 6
-kill -STOP "$(list_workers)"
+list_workers | xargs kill -STOP
 sleep 1
 kill -INT "$profiler"
+# It takes less than two seconds on a machine that is not busy.
 finish 1 5
-says "^virt-uprof: $one: the process that analyzes its samples has failed: it was still at work"
-result sidecar "$work/$one.meta.json" "ended_by == 'error' and samples['total'] > 0"
+for name in "$one" "$other"; do
+    says "^virt-uprof: $name: the process that analyzes its samples has failed: it was still at work"
+    result sidecar "$work/$name.meta.json" "ended_by == 'error' and samples['total'] > 0"
+    must_run "$name"
+done
+
+# find_worker: prints the worker of the round in the background
+find_worker()
+{
+    local step spawner
+    for step in $(pgrep -P "$profiler"); do
+        spawner=$(pgrep -P "$step" -x uprof-spawner) && pgrep -P "$spawner" -x uprof-worker && return
+    done
+    return 1
+}
+
+# has_next_worker: the round has a worker that is not the one that was killed last
+has_next_worker()
+{
+    local now
+    now=$(find_worker) && [ "$now" != "$killed" ]
+}
+
+say 'both processes of a domain are killed: collect goes on with the next domain'
+only_collector
+echo '<virt-uprof/>' >"$work/config.xml"
+"$program" collect --config "$work/config.xml" --store "$work/store" -d 8 "$one" "$other" \
+    >"$work/out" 2>"$work/err" </dev/null &
+profiler=$!
+killed=
+for ((i = 0; i < 2; i++)); do
+    wait_until 60 has_next_worker || fail 'there is no worker'
+    killed=$(find_worker)
+    kill -KILL "$killed"
+done
+finish 1 90
+says "^virt-uprof: $one: .*the process that analyzes its samples has failed"
+[ -n "$(find "$work/store/data/$other" -name '*.folded.gz')" ] || fail 'the next domain was not sampled'
 must_run "$one"
+must_run "$other"
