@@ -20,6 +20,7 @@
 #include <grp.h>
 #include <poll.h>
 #include <pthread.h>
+#include <spawn.h>
 #include <stdarg.h>
 #include <stdbool.h>
 #include <stdint.h>
@@ -41,6 +42,7 @@
 #include <sys/syscall.h>
 #include <sys/uio.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 /* A program that is built with _FORTIFY_SOURCE calls these functions in place of open(). */
@@ -71,6 +73,7 @@ enum {
     DESCRIPTOR,
     DUPLICATE,
     RIGHTS,
+    TIMER,
     N_KINDS
 };
 
@@ -223,6 +226,8 @@ REPLACE(STAT, int, -1, fstatat64, (int folder, const char *path, struct stat64 *
         (folder, path, info, flags))
 REPLACE(STAT, int, -1, fstatvfs64, (int fd, struct statvfs64 *info), (fd, info))
 REPLACE(STAT, int, -1, statfs64, (const char *path, struct statfs64 *info), (path, info))
+REPLACE(STAT, off_t, -1, lseek, (int fd, off_t at, int from), (fd, at, from))
+REPLACE(STAT, off64_t, -1, lseek64, (int fd, off64_t at, int from), (fd, at, from))
 REPLACE(MKDIR, int, -1, mkdir, (const char *path, mode_t mode), (path, mode))
 REPLACE(MKDIR, int, -1, mkdirat, (int folder, const char *path, mode_t mode), (folder, path, mode))
 REPLACE(FLOCK, int, -1, flock, (int fd, int how), (fd, how))
@@ -239,6 +244,9 @@ REPLACE(POLL, int, -1, poll, (struct pollfd *waits, nfds_t n, int timeout_ms), (
 REPLACE(POLL, int, -1, ppoll, (struct pollfd *waits, nfds_t n, const struct timespec *timeout, const sigset_t *mask),
         (waits, n, timeout, mask))
 REPLACE(FORK, pid_t, -1, fork, (void), ())
+REPLACE(FORK, int, errno, posix_spawn, (pid_t *pid, const char *path, const posix_spawn_file_actions_t *actions,
+        const posix_spawnattr_t *how, char *const words[], char *const variables[]),
+        (pid, path, actions, how, words, variables))
 REPLACE(THREAD, int, errno, pthread_create, (pthread_t *thread, const pthread_attr_t *how, void *(*run)(void *), void *data),
         (thread, how, run, data))
 REPLACE(SOCKET, int, -1, socket, (int domain, int type, int protocol), (domain, type, protocol))
@@ -253,6 +261,7 @@ REPLACE(DESCRIPTOR, int, -1, signalfd, (int fd, const sigset_t *mask, int flags)
 REPLACE(DESCRIPTOR, int, -1, eventfd, (unsigned start, int flags), (start, flags))
 REPLACE(DESCRIPTOR, int, -1, pipe, (int ends[2]), (ends))
 REPLACE(DESCRIPTOR, int, -1, pipe2, (int ends[2], int flags), (ends, flags))
+REPLACE(DESCRIPTOR, int, -1, memfd_create, (const char *name, unsigned flags), (name, flags))
 REPLACE(DUPLICATE, int, -1, dup2, (int fd, int to), (fd, to))
 REPLACE(DUPLICATE, int, -1, dup3, (int fd, int to, int flags), (fd, to, flags))
 
@@ -266,6 +275,10 @@ REPLACE(RIGHTS, int, -1, setresgid, (gid_t real_gid, gid_t gid, gid_t saved), (r
 REPLACE(RIGHTS, int, -1, setresuid, (uid_t real_uid, uid_t uid, uid_t saved), (real_uid, uid, saved))
 REPLACE(RIGHTS, int, -1, setrlimit64, (__rlimit_resource_t what, const struct rlimit64 *limits), (what, limits))
 REPLACE(RIGHTS, pid_t, -1, setsid, (void), ())
+
+REPLACE(TIMER, int, -1, timer_create, (clockid_t clock, struct sigevent *event, timer_t *timer), (clock, event, timer))
+REPLACE(TIMER, int, -1, timer_settime, (timer_t timer, int flags, const struct itimerspec *when, struct itimerspec *before),
+        (timer, flags, when, before))
 /* clang-format on */
 
 long

@@ -51,6 +51,7 @@ KINDS = {
     "descriptor": ((errno.EMFILE, ONCE), (errno.ENFILE, ALWAYS)),
     "duplicate": ((errno.EMFILE, ONCE), (errno.EMFILE, ALWAYS)),
     "rights": ((errno.EPERM, ONCE), (errno.EPERM, ALWAYS)),
+    "timer": ((errno.EAGAIN, ONCE), (errno.EINVAL, ALWAYS)),
 }
 HEAD = struct.Struct("=6I")
 COUNTS = struct.Struct(f"={len(PROCESSES) * len(KINDS)}I")

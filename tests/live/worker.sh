@@ -202,7 +202,7 @@ for ((i = 0; i < 2; i++)); do
     killed=$(find_worker)
     kill -KILL "$killed"
 done
-finish 1 90
+finish 6 90
 says "^virt-uprof: $one: .*the process that analyzes its samples has failed"
 [ -n "$(find "$work/store/data/$other" -name '*.folded.gz')" ] || fail 'the next domain was not sampled'
 must_run "$one"
