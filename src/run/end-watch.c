@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #include "end-watch-priv.h"
 
+#include "uprof/signal-mask.h"
+
 #include <poll.h>
 #include <stdbool.h>
 #include <sys/eventfd.h>
@@ -16,12 +18,14 @@ struct _UprofEndWatch {
     GThread *thread;
     int signals; /* borrowed */
     int wakeup;
-    void (*leave)(void *data);
+    void (*leave)(bool in_call, void *data);
     void *data;
     GMutex lock; /* guards all members below */
     unsigned patience_ms;
-    gint64 until_us; /* 0: no limit */
+    unsigned call_ms; /* patience while the main thread calls a daemon; 0: it does not */
+    gint64 until_us;  /* 0: no limit */
     bool is_ending;
+    bool has_left; /* @leave is called */
 };
 
 static bool
@@ -32,17 +36,18 @@ is_readable(int fd)
     return poll(&wait, 1, 0) > 0;
 }
 
-/* @unread_us: (inout): since when a signal is unread; 0: none is */
+/* @unread_us: (inout): since when a signal that ends the run is unread; 0: none is */
 static bool
 is_late(UprofEndWatch *watch, gint64 *unread_us)
 {
     const gint64 now_us = g_get_monotonic_time();
+    const unsigned patience_ms = watch->call_ms > 0 ? watch->call_ms : watch->patience_ms;
 
-    if (!is_readable(watch->signals))
+    if (!uprof_signal_end_is_pending())
         *unread_us = 0;
     else if (*unread_us == 0)
         *unread_us = now_us;
-    return (*unread_us > 0 && now_us - *unread_us > watch->patience_ms * (gint64)US_PER_MS) ||
+    return (*unread_us > 0 && now_us - *unread_us > patience_ms * (gint64)US_PER_MS) ||
            (watch->until_us > 0 && now_us > watch->until_us);
 }
 
@@ -73,17 +78,20 @@ run_watch(gpointer data)
         const bool is_ending = watch->is_ending;
         const bool has_limit = watch->until_us > 0;
         const bool must_leave = !is_ending && is_late(watch, &unread_us);
+        const bool in_call = watch->call_ms > 0;
+        watch->has_left |= must_leave;
         g_mutex_unlock(&watch->lock);
         if (is_ending)
             return NULL;
         if (must_leave)
-            watch->leave(watch->data);
-        wait_for_change(watch, has_limit, unread_us > 0);
+            watch->leave(in_call, watch->data);
+        wait_for_change(watch, has_limit, is_readable(watch->signals));
     }
 }
 
 UprofEndWatch *
-uprof_end_watch_new(int signals, void (*leave)(void *data), void *data, GError **error)
+uprof_end_watch_new(int signals, void (*leave)(bool in_call, void *data), void *data,
+                    GError **error)
 {
     UprofEndWatch *watch = g_new0(UprofEndWatch, 1);
 
@@ -143,4 +151,27 @@ uprof_end_watch_limit(UprofEndWatch *watch, unsigned ms)
     watch->until_us = ms > 0 ? g_get_monotonic_time() + ms * (gint64)US_PER_MS : 0;
     g_mutex_unlock(&watch->lock);
     wake_up(watch);
+}
+
+void
+uprof_end_watch_begin_call(UprofEndWatch *watch, unsigned ms)
+{
+    if (!watch)
+        return;
+    g_mutex_lock(&watch->lock);
+    watch->call_ms = ms;
+    g_mutex_unlock(&watch->lock);
+}
+
+void
+uprof_end_watch_end_call(UprofEndWatch *watch)
+{
+    if (!watch)
+        return;
+    g_mutex_lock(&watch->lock);
+    const bool has_left = watch->has_left;
+    watch->call_ms = 0;
+    g_mutex_unlock(&watch->lock);
+    while (has_left)
+        pause();
 }

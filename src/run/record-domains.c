@@ -40,8 +40,10 @@ enum {
     GIVE_UP_MS = 1000,      /* from the first signal: the longest wait for a sampler */
     OVERDUE_S = 30,         /* the same, from the end of the duration */
     LAST_SAMPLES_MS = 3000, /* from then on: until all samples are sent to the workers */
-    BUSY_MAIN_MS = 10000,   /* how long a domain that starts late may take to open */
-    CLOSE_MS = 10000,       /* until all is closed, after the files are written */
+    BUSY_MAIN_MS = 10000, /* how long the main thread may take to close a domain, after a signal */
+    CALL_MS = 1400,       /* the same for a call of a daemon, and to open a domain: a little more
+                           * than a worker may take */
+    CLOSE_MS = 10000,     /* until all is closed, after the files are written */
     CLOSE_HURRIED_MS = 500, /* the same after a signal */
     SETTLE_TRIES = 200,
     SETTLE_STEP_US = 1000,
@@ -120,6 +122,24 @@ limit_to_run(const Record *record, UprofRecording *recording)
 }
 
 /*
+ * During sampling, a call of a daemon that hangs may not delay the end of the run. What stands
+ * between begin_call() and end_call() changes nothing of @record.
+ */
+static void
+begin_call(const Record *record)
+{
+    if (record->is_sampling)
+        uprof_end_watch_begin_call(record->ends, CALL_MS);
+}
+
+static void
+end_call(const Record *record)
+{
+    if (record->is_sampling)
+        uprof_end_watch_end_call(record->ends);
+}
+
+/*
  * A domain that cannot be opened is tried again each second, so its error is shown only once. If
  * another run samples the domain, that is no error.
  *
@@ -163,9 +183,11 @@ add_domain(Record *record, UprofDomain *domain, const char *word, bool joins_lat
         .store = record->settings->store,
         .time = record->time,
     };
+
+    begin_call(record);
     UprofRecording *recording =
         uprof_recording_open(domain, &settings, record->guardian, record->ring, flags, &error);
-
+    end_call(record);
     if (!recording && record->settings->rejoins &&
         (record->is_sampling || g_error_matches(error, UPROF_ERROR, UPROF_ERROR_LOCKED))) {
         complain_once(record, uuid, error);
@@ -271,11 +293,14 @@ must_rest(const Record *record, const UprofDomain *domain)
 static void
 reconnect_host(Record *record)
 {
+    begin_call(record);
     UprofHost *host = uprof_host_open(record->settings->session.uri, false, NULL);
-
+    end_call(record);
     if (!host)
         return;
+    begin_call(record);
     uprof_host_close(record->host);
+    end_call(record);
     record->host = host;
 }
 
@@ -284,9 +309,11 @@ static bool
 open_word(Record *record, const char *word)
 {
     g_autoptr(GError) error = NULL;
-    UprofDomain *domain = uprof_domid_find(record->host, word, record->notices, &error);
     const bool may_start = record->settings->wait;
 
+    begin_call(record);
+    UprofDomain *domain = uprof_domid_find(record->host, word, record->notices, &error);
+    end_call(record);
     if (!domain) {
         const bool is_unknown = g_error_matches(error, UPROF_ERROR, UPROF_ERROR_NOT_FOUND);
         if (is_unknown && !record->is_sampling && refuse_mistake(record, word))
@@ -354,8 +381,9 @@ open_awaited(Record *record)
 static bool
 is_known_to_libvirt(const Record *record, const char *word)
 {
+    begin_call(record);
     g_autoptr(UprofDomain) known = uprof_host_find(record->host, word, NULL);
-
+    end_call(record);
     return known != NULL;
 }
 
@@ -402,8 +430,10 @@ report_missing(const Record *record, const char *word)
     g_autofree char *virsh = uprof_host_virsh(uprof_host_uri(record->host));
     g_autofree char *waited = uprof_format_ns(record->settings->wait_ns);
     g_autoptr(GError) error = NULL;
-    g_autoptr(UprofDomain) known = uprof_host_find(record->host, word, &error);
 
+    begin_call(record);
+    g_autoptr(UprofDomain) known = uprof_host_find(record->host, word, &error);
+    end_call(record);
     if (known)
         uprof_notice(record->notices, UPROF_NOTICE_WARNING,
                      "'%s' has not started in %s; start it with: %s start %s", shown, waited, virsh,
@@ -428,8 +458,10 @@ static void
 add_new_domain(Record *record, int id)
 {
     g_autoptr(GError) error = NULL;
-    UprofDomain *domain = uprof_domid_find_id(record->host, id, &error);
 
+    begin_call(record);
+    UprofDomain *domain = uprof_domid_find_id(record->host, id, &error);
+    end_call(record);
     if (!domain)
         return;
     if (domain->state != UPROF_DOMAIN_RUNNING || uprof_access_is_host(domain) ||
@@ -461,7 +493,9 @@ add_new_domains(Record *record)
     if (!record->settings->all || now_ns - record->listed_ns < NEW_DOMAINS_MS * UPROF_NS_PER_MS)
         return;
     record->listed_ns = now_ns;
+    begin_call(record);
     ids = uprof_domid_running(record->host);
+    end_call(record);
     if (!ids && record->settings->rejoins)
         reconnect_host(record);
     for (guint i = 0; ids && i < ids->len; i++) {
@@ -870,6 +904,12 @@ sample_domains(Record *record)
         if (record->n_signals == 0 && !record->settings->is_dry)
             finish_recordings(record);
     }
+}
+
+/* Sends the last samples to the workers. No sampler runs any more. */
+static void
+end_sampling(const Record *record)
+{
     uprof_end_watch_limit(record->ends, record->n_signals > 0 ? LAST_SAMPLES_MS : 0);
     uprof_workers_stop(record->workers);
     uprof_end_watch_limit(record->ends, 0);
@@ -968,13 +1008,47 @@ connect_host(Record *record)
 
 /* Ends the process. Called in the thread of the watch, while the main thread waits for a daemon. */
 static void
-leave_run(void *data)
+leave_at_once(bool in_call, void *data)
 {
     const Record *record = data;
 
     uprof_notice(record->notices, UPROF_NOTICE_WARNING,
                  "libvirt, or a QEMU, does not answer; ending without its answer");
     record->observer->leave(record->tally, record->code);
+}
+
+static void
+finish_run(Record *record)
+{
+    end_sampling(record);
+    for (guint i = 0; i < record->recordings->len; i++)
+        uprof_recording_end(g_ptr_array_index(record->recordings, i), record->recordings->len);
+    handle_signals(record);
+    save_recordings(record);
+    record->code = judge_run(record);
+}
+
+/*
+ * The same, but if the main thread is only looking for domains, or opens one, the samples of the
+ * others are saved first. Another watch then sees to the end of the process.
+ */
+static void
+leave_run(bool in_call, void *data)
+{
+    Record *record = data;
+    struct pollfd wait = { .fd = record->signals, .events = POLLIN };
+
+    record->ends =
+        in_call ? uprof_end_watch_new(record->signals, leave_at_once, record, NULL) : NULL;
+    if (!record->ends)
+        leave_at_once(in_call, data);
+    read_signal(record);
+    record->signal_ns -= CALL_MS * UPROF_NS_PER_MS;
+    while (check_samplers(record))
+        if (poll(&wait, 1, LOOP_MS) > 0)
+            read_signal(record);
+    finish_run(record);
+    leave_at_once(in_call, data);
 }
 
 static bool
@@ -1015,11 +1089,7 @@ run_record(Record *record)
     if (!start_threads(record, &error))
         return uprof_notice_error(record->notices, error);
     sample_domains(record);
-    for (guint i = 0; i < record->recordings->len; i++)
-        uprof_recording_end(g_ptr_array_index(record->recordings, i), record->recordings->len);
-    handle_signals(record);
-    save_recordings(record);
-    record->code = judge_run(record);
+    finish_run(record);
     return record->code;
 }
 

@@ -170,6 +170,30 @@ wait_until 30 is_gone "$guardian" || fail 'the guardian lives on'
 must_run "$name"
 no_leftovers "$work"
 
+say 'it hangs while a run looks for new domains, and a signal ends the run: its samples are saved'
+rm -f "$work"/x.* "$work/err"
+"$program" -c "$libvirt_uri" "${fast[@]}" -d 60 -o "$work/%d.folded" -o "$work/%d.meta.json" --all \
+    >"$work/out" 2>"$work/err" </dev/null &
+profiler=$!
+daemon=$(cat "$work/d/run/libvirtd.pid")
+await_sampling
+sleep 2
+guardian=$(guardian_of "$profiler")
+kill -STOP "$daemon"
+# The run looks for new domains once a second.
+sleep 1.5
+kill -INT "$profiler"
+wait_until 30 is_gone "$profiler" || fail 'the run waits for the daemon'
+wait "$profiler" || [[ $? =~ ^(1|10)$ ]] || fail "exit $?"
+says '^virt-uprof: libvirt, or a QEMU, does not answer; ending without its answer'
+result sidecar "$work/$name.meta.json" "samples['running'] > 0"
+kill -CONT "$daemon"
+wait_until 30 is_gone "$guardian" || fail 'the guardian lives on'
+! in_hold || fail 'the marker is still flagged'
+must_run "$name"
+rm -f "$work"/.virt-uprof-*.tmp "$work/$name".*
+no_leftovers "$work"
+
 say 'daemon and profiler are killed, in a hold if possible: the guardian waits for the daemon'
 n_held=0
 for ((n = 0; n < 3 || (n < 40 && n_held == 0); n++)); do

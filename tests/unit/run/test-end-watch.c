@@ -9,7 +9,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-enum { SHORT_MS = 10, LONG_MS = 3600 * 1000, LEFT = 42, ENDED = 43 };
+enum { SHORT_MS = 10, LONG_MS = 3600 * 1000, LEFT = 42, ENDED = 43, LEFT_IN_CALL = 44 };
 
 typedef struct {
     UprofEndWatch *watch;
@@ -17,9 +17,10 @@ typedef struct {
 } Run;
 
 static void
-leave(void *data)
+leave(bool in_call, void *data)
 {
-    _exit(*(int *)data);
+    g_usleep(in_call ? 20 * SHORT_MS * 1000 : 0); /* the main thread must not go on meanwhile */
+    _exit(in_call ? LEFT_IN_CALL : *(int *)data);
 }
 
 /* A process whose main thread waits for ever: only the watch can end it. */
@@ -84,6 +85,56 @@ test_unread_signal(void)
 }
 
 static void
+hang_in_call(Run *run)
+{
+    uprof_end_watch_set_patience(run->watch, LONG_MS);
+    uprof_end_watch_begin_call(run->watch, SHORT_MS);
+    kill(getpid(), SIGTERM);
+    hang();
+}
+
+/* The call ends when the watch has left already. */
+static void
+end_call_late(Run *run)
+{
+    uprof_end_watch_begin_call(run->watch, SHORT_MS);
+    kill(getpid(), SIGTERM);
+    g_usleep(10 * SHORT_MS * 1000);
+    uprof_end_watch_end_call(run->watch);
+}
+
+/* Only signals that end the run end the process. */
+static void
+stop_in_call(Run *run)
+{
+    uprof_end_watch_begin_call(run->watch, SHORT_MS);
+    kill(getpid(), SIGTSTP);
+    g_usleep(20 * SHORT_MS * 1000);
+    uprof_end_watch_end_call(run->watch);
+}
+
+static void
+end_call_in_time(Run *run)
+{
+    uprof_end_watch_set_patience(run->watch, LONG_MS);
+    uprof_end_watch_begin_call(run->watch, SHORT_MS);
+    uprof_end_watch_end_call(run->watch);
+    kill(getpid(), SIGTERM);
+    g_usleep(20 * SHORT_MS * 1000);
+}
+
+static void
+test_call(void)
+{
+    g_assert_cmpint(run_alone(hang_in_call), ==, LEFT_IN_CALL);
+    g_assert_cmpint(run_alone(end_call_late), ==, LEFT_IN_CALL);
+    g_assert_cmpint(run_alone(stop_in_call), ==, ENDED);
+    g_assert_cmpint(run_alone(end_call_in_time), ==, ENDED);
+    uprof_end_watch_begin_call(NULL, SHORT_MS);
+    uprof_end_watch_end_call(NULL);
+}
+
+static void
 hang_with_limit(Run *run)
 {
     uprof_end_watch_limit(run->watch, SHORT_MS);
@@ -119,6 +170,7 @@ main(int argc, char **argv)
 {
     g_test_init(&argc, &argv, NULL);
     g_test_add_func("/run/end-watch/unread-signal", test_unread_signal);
+    g_test_add_func("/run/end-watch/call", test_call);
     g_test_add_func("/run/end-watch/limit", test_limit);
     return g_test_run();
 }
