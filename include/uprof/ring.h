@@ -37,8 +37,11 @@ void uprof_ring_reserve(UprofRing *ring, size_t n_slots);
  */
 bool uprof_ring_take(UprofRing *ring, UprofSnapshot **slots, size_t n);
 
-/** uprof_ring_publish: passes @n taken slots to the consumer, in this order */
-void uprof_ring_publish(UprofRing *ring, UprofSnapshot **slots, size_t n);
+/**
+ * uprof_ring_publish: passes @n taken slots to the consumer, in this order
+ * @is_urgent: wakes the consumer at once: see uprof_ring_fd()
+ */
+void uprof_ring_publish(UprofRing *ring, UprofSnapshot **slots, size_t n, bool is_urgent);
 
 /** uprof_ring_give: returns @n taken slots unused */
 void uprof_ring_give(UprofRing *ring, UprofSnapshot **slots, size_t n);
@@ -62,7 +65,8 @@ void uprof_ring_drop(UprofRing *ring);
  * once. This costs less than a wakeup for each slot. The descriptor wakes the consumer early if
  * slots fill faster.
  *
- * Returns: borrowed: a descriptor that is readable when a quarter of the slots is filled
+ * Returns: borrowed: a descriptor that is readable when a quarter of the slots is filled, or a slot
+ *   is urgent
  */
 int uprof_ring_fd(const UprofRing *ring);
 

@@ -48,6 +48,7 @@ find_task_part(const UprofLinuxOffsets *offsets, UprofLinks *links)
     if (from > G_MAXUINT16 || end - from > UPROF_LINKS_TASK_BYTES_MAX)
         return;
     links->task_mm = (uint32_t)offsets->task_mm;
+    links->task_number = (uint32_t)offsets->task_tgid;
     links->mm_tables = (uint32_t)MIN(offsets->mm_tables, (uint64_t)G_MAXUINT16);
     links->task_from = (uint32_t)from;
     links->task_len = (uint32_t)(end - from);

@@ -8,6 +8,7 @@
 #include "budget-priv.h"
 #include "run-delay-priv.h"
 #include "schedule-priv.h"
+#include "seen-processes-priv.h"
 #include "windows-priv.h"
 
 #include <string.h>
@@ -69,13 +70,14 @@ struct _UprofSampler {
     uint64_t delay_read_ns; /* monotonic: when */
     UprofSnapshot **slots;  /* @n_slots, for the present hold; the slots are borrowed */
     bool *absent;           /* per vCPU: not plugged in, by the last hold */
-    UprofRegs *last_regs;   /* per vCPU: of its last stack; word_bytes 0: none yet */
-    uint64_t last_ns;       /* time of the last hold, since the run began */
-    GMutex hold_lock;       /* held around each hold */
-    gint stop;              /* atomic */
-    GError *error;          /* owned: why sampling ended */
-    uint64_t start_ns;      /* monotonic */
-    uint64_t now_ns;        /* monotonic: the clock when this thread read it last */
+    UprofSeenProcesses seen;
+    UprofRegs *last_regs; /* per vCPU: of its last stack; word_bytes 0: none yet */
+    uint64_t last_ns;     /* time of the last hold, since the run began */
+    GMutex hold_lock;     /* held around each hold */
+    gint stop;            /* atomic */
+    GError *error;        /* owned: why sampling ended */
+    uint64_t start_ns;    /* monotonic */
+    uint64_t now_ns;      /* monotonic: the clock when this thread read it last */
     uint64_t n_holds;
     unsigned n_failures; /* in a row */
 
@@ -246,14 +248,17 @@ begin_slot(const UprofSampler *sampler, UprofSnapshot *slot, unsigned vcpu)
     slot->owner = sampler->settings.owner;
 }
 
+static const UprofLinks *
+get_links(const UprofSampler *sampler)
+{
+    return sampler->settings.links ? g_atomic_pointer_get(sampler->settings.links) : NULL;
+}
+
 /* @with_chains: there is time to follow pointers in the process, which takes some more reads */
 static void
 copy_windows(UprofSampler *sampler, UprofSnapshot *slot, bool with_chains)
 {
-    const UprofLinks *links =
-        sampler->settings.links ? g_atomic_pointer_get(sampler->settings.links) : NULL;
-
-    uprof_windows_copy(sampler->mem, &sampler->settings.sizes[slot->vcpu], links,
+    uprof_windows_copy(sampler->mem, &sampler->settings.sizes[slot->vcpu], get_links(sampler),
                        with_chains ? sampler->settings.chains : NULL, slot);
 }
 
@@ -689,7 +694,7 @@ publish_rest(UprofSampler *sampler, Ticker *ticker)
     for (unsigned vcpu = 0; !each && vcpu < sampler->guest->n_vcpus; vcpu++)
         if (sampler->settings.wanted[vcpu] && !sampler->absent[vcpu])
             fill_rest(sampler, ticker, slots[n++], vcpu);
-    uprof_ring_publish(sampler->ring, slots, n);
+    uprof_ring_publish(sampler->ring, slots, n, false);
     uprof_ring_give(sampler->ring, slots + n, sampler->n_slots - n);
     ticker->rest_ticks = 0;
     return true;
@@ -770,6 +775,17 @@ review_budget(UprofSampler *sampler, Ticker *ticker, uint64_t held_ns)
         publish_stride(sampler);
 }
 
+/* A new process may end soon, so the analysis must not wait for more samples. */
+static bool
+has_new_process(UprofSampler *sampler, const Shot *shot)
+{
+    bool any = false;
+
+    for (unsigned i = 0; i < shot->n; i++)
+        any |= uprof_seen_processes_add(&sampler->seen, get_links(sampler), shot->slots[i]);
+    return any;
+}
+
 /*
  * @held_ns: (out): length of the hold, also if the answer is not OK; untouched without a hold
  *
@@ -793,7 +809,8 @@ sample_ticker(UprofSampler *sampler, Ticker *ticker, uint64_t *held_ns, GError *
     }
     answer = take_sample(sampler, ticker, &shot, error);
     *held_ns = counted_ns(sampler, &shot);
-    uprof_ring_publish(sampler->ring, sampler->slots, shot.n);
+    const bool is_urgent = has_new_process(sampler, &shot);
+    uprof_ring_publish(sampler->ring, sampler->slots, shot.n, is_urgent);
     uprof_ring_give(sampler->ring, sampler->slots + shot.n, sampler->n_slots - shot.n);
     return answer;
 }

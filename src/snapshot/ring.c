@@ -116,7 +116,7 @@ uprof_ring_take(UprofRing *ring, UprofSnapshot **slots, size_t n)
 }
 
 void
-uprof_ring_publish(UprofRing *ring, UprofSnapshot **slots, size_t n)
+uprof_ring_publish(UprofRing *ring, UprofSnapshot **slots, size_t n, bool is_urgent)
 {
     if (n == 0)
         return;
@@ -130,7 +130,7 @@ uprof_ring_publish(UprofRing *ring, UprofSnapshot **slots, size_t n)
     ring->published += n;
     const bool is_filling = ring->filled.length >= MAX(ring->n_slots / WAKE_PART, 1);
     g_mutex_unlock(&ring->lock);
-    if (is_filling)
+    if (is_filling || is_urgent)
         eventfd_write(ring->wakeup, 1);
 }
 

@@ -64,8 +64,8 @@ test_order(void)
         for (size_t i = 0; i < N; i++)
             slots[i]->hold = next++;
         g_assert_null(peek_slot(ring));
-        uprof_ring_publish(ring, slots, 2);
-        uprof_ring_publish(ring, slots + 2, 1);
+        uprof_ring_publish(ring, slots, 2, false);
+        uprof_ring_publish(ring, slots + 2, 1, false);
         g_assert_cmpuint(count_room(ring), ==, 0);
         for (size_t i = 0; i < N; i++) {
             g_assert_cmpuint(peek_slot(ring)->hold, ==, expected++);
@@ -90,7 +90,7 @@ test_several(void)
     g_assert_true(uprof_ring_take(ring, slots, N));
     for (size_t i = 0; i < N; i++)
         slots[i]->owner = owners[i];
-    uprof_ring_publish(ring, slots, N);
+    uprof_ring_publish(ring, slots, N, false);
 
     g_assert_cmpuint(uprof_ring_peek(ring, peeked, 2), ==, 2);
     g_assert_cmpuint(uprof_ring_peek(ring, peeked, N), ==, 3);
@@ -134,7 +134,7 @@ test_given_back(void)
 
     g_assert_true(uprof_ring_take(ring, slots, 2));
     g_assert_true(slots[0] != slots[1]);
-    uprof_ring_publish(ring, slots, 0);
+    uprof_ring_publish(ring, slots, 0, false);
     uprof_ring_give(ring, slots, 0);
     g_assert_cmpuint(count_room(ring), ==, 1);
     uprof_ring_give(ring, slots, 2);
@@ -143,7 +143,7 @@ test_given_back(void)
     g_assert_true(uprof_ring_take(ring, again, 2));
     g_assert_true(again[0] == slots[0] && again[1] == slots[1]);
     /* One of the two is used. */
-    uprof_ring_publish(ring, again, 1);
+    uprof_ring_publish(ring, again, 1, false);
     uprof_ring_give(ring, again + 1, 1);
     g_assert_true(peek_slot(ring) == again[0]);
     uprof_ring_drop(ring);
@@ -161,7 +161,7 @@ test_reserve(void)
     g_assert_cmpuint(count_room(ring), ==, 1);
     g_assert_true(uprof_ring_take(ring, slots, 1));
     slots[0]->hold = 7;
-    uprof_ring_publish(ring, slots, 1);
+    uprof_ring_publish(ring, slots, 1, false);
     uprof_ring_reserve(ring, 9);
     g_assert_cmpuint(count_room(ring), ==, 8);
     uprof_ring_reserve(ring, 4);
@@ -175,7 +175,7 @@ test_reserve(void)
         slots[i]->hold = i;
         slots[i]->bytes[ALONE] = (uint8_t)i;
     }
-    uprof_ring_publish(ring, slots, 9);
+    uprof_ring_publish(ring, slots, 9, false);
     for (size_t i = 0; i < 9; i++) {
         g_assert_cmpuint(peek_slot(ring)->hold, ==, i);
         g_assert_cmpuint(peek_slot(ring)->bytes[ALONE], ==, i);
@@ -196,11 +196,34 @@ test_wait_ends(void)
 
     wait_for_slot(ring, 0);
     g_assert_true(uprof_ring_take(ring, &slot, 1));
-    uprof_ring_publish(ring, &slot, 1);
+    uprof_ring_publish(ring, &slot, 1, false);
     wait_for_slot(ring, UINT64_MAX / 2); /* returns at once */
     uprof_ring_drop(ring);
     wait_for_slot(ring, uprof_clock_now_ns() + UPROF_NS_PER_MS); /* a stale wakeup */
     g_assert_null(peek_slot(ring));
+}
+
+static bool
+wakes_consumer(UprofRing *ring)
+{
+    struct pollfd wait = { .fd = uprof_ring_fd(ring), .events = POLLIN };
+
+    return poll(&wait, 1, 0) > 0;
+}
+
+static void
+test_urgent(void)
+{
+    g_autoptr(UprofRing) ring = uprof_ring_new(16, NULL);
+    UprofSnapshot *slots[2];
+
+    g_assert_true(uprof_ring_take(ring, slots, 2));
+    uprof_ring_publish(ring, slots, 1, false);
+    g_assert_false(wakes_consumer(ring));
+    uprof_ring_publish(ring, slots + 1, 1, true);
+    g_assert_true(wakes_consumer(ring));
+    uprof_ring_calm(ring);
+    g_assert_false(wakes_consumer(ring));
 }
 
 typedef struct {
@@ -229,11 +252,11 @@ flush_two_of_four(void)
 
     g_assert_true(uprof_ring_take(ring, slots, 4));
     uprof_ring_flush(ring); /* a taken slot does not count */
-    uprof_ring_publish(ring, slots, 2);
+    uprof_ring_publish(ring, slots, 2, false);
     GThread *thread = g_thread_new("flush", flush, &asked);
     g_usleep(20 * 1000);
     g_assert_cmpint(g_atomic_int_get(&asked.is_done), ==, 0);
-    uprof_ring_publish(ring, slots + 2, 2);
+    uprof_ring_publish(ring, slots + 2, 2, false);
     g_assert_nonnull(peek_slot(ring));
     uprof_ring_drop(ring);
     g_usleep(20 * 1000);
@@ -301,7 +324,7 @@ produce(gpointer data)
             uprof_ring_give(producer->ring, slots, n);
             continue;
         }
-        uprof_ring_publish(producer->ring, slots, n);
+        uprof_ring_publish(producer->ring, slots, n, false);
         i += n;
     }
     return NULL;
@@ -357,6 +380,7 @@ main(int argc, char **argv)
     g_test_add_func("/ring/given-back", test_given_back);
     g_test_add_func("/ring/reserve", test_reserve);
     g_test_add_func("/ring/wait-ends", test_wait_ends);
+    g_test_add_func("/ring/urgent", test_urgent);
     g_test_add_func("/ring/flush", test_flush);
     g_test_add_data_func("/ring/threads/1", GUINT_TO_POINTER(1), test_threads);
     g_test_add_data_func("/ring/threads/several", GUINT_TO_POINTER(PRODUCERS), test_threads);

@@ -146,7 +146,7 @@ fill_ring(Fixture *fixture, UprofRing *ring, UprofWorker *worker, uint64_t n_wan
         while (uprof_clock_now_ns() < next_ns)
             if (uprof_ring_take(ring, &slot, 1)) {
                 fill_slot(fixture, slot, worker);
-                uprof_ring_publish(ring, &slot, 1);
+                uprof_ring_publish(ring, &slot, 1, false);
             }
         uprof_worker_counts(worker, &counts);
         if (uprof_clock_now_ns() >= end_ns)
@@ -204,7 +204,7 @@ run_sampler(gpointer data)
     while (!g_atomic_int_get(&sampler->ends))
         if (uprof_ring_take(sampler->ring, &slot, 1)) {
             fill_slot(sampler->fixture, slot, sampler->worker);
-            uprof_ring_publish(sampler->ring, &slot, 1);
+            uprof_ring_publish(sampler->ring, &slot, 1, false);
         }
     return NULL;
 }
@@ -292,7 +292,7 @@ test_dies_before_answer(void)
     while (!uprof_worker_is_dead(reader)) {
         if (uprof_ring_take(ring, &slot, 1)) {
             fill_slot(&fixture, slot, reader);
-            uprof_ring_publish(ring, &slot, 1);
+            uprof_ring_publish(ring, &slot, 1, false);
         }
         if (uprof_clock_now_ns() >= end_ns)
             g_error("the worker reads nothing");
