@@ -16,7 +16,28 @@
 enum {
     UPROF_LINKS_TASK_BYTES_MAX = 4096,
     UPROF_LINKS_REGS_BYTES_MAX = 512,
+    UPROF_LINKS_PART_BYTES_MAX = 512, /* of a structure that is copied in part */
+    UPROF_LINKS_NODE_BYTES = 256,     /* of a maple tree; a node is aligned to its size */
+    UPROF_LINKS_SLOTS_MAX = 16,       /* of such a node */
 };
+
+/**
+ * UprofLinksAreas: how to find the areas of a process, and their files
+ *
+ * Offsets of members in the kernel's structures, in bytes; see UprofLinuxOffsets.
+ */
+typedef struct {
+    bool is_maple_tree; /* else a red-black tree */
+    /* of struct mm_struct: the words that the analysis reads; the first one is the root of the
+     * tree; 0: none */
+    uint16_t mm_words[4];
+    uint16_t range_pivots, range_slots, n_range_slots; /* maple tree */
+    uint16_t gap_pivots, gap_slots, n_gap_slots;
+    uint16_t area_node, node_left, node_right; /* red-black tree */
+    uint16_t area_from, area_len;              /* the part of an area to copy; 0: unknown */
+    uint16_t area_flags, area_file;
+    uint16_t file_from, file_len; /* the part of a file to copy */
+} UprofLinksAreas;
 
 /** UprofLinksVcpu: guest-virtual addresses; 0 if unknown */
 typedef struct {
@@ -46,6 +67,7 @@ typedef struct {
     uint32_t task_thread; /* offset of the thread pointer; 0 if unknown */
     uint32_t task_from;   /* offset of the bytes to copy from the task */
     uint32_t task_len;    /* bytes to copy from the task */
+    UprofLinksAreas areas;
     unsigned n_vcpus;
     UprofLinksVcpu vcpus[]; /* @n_vcpus of them */
 } UprofLinks;

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #include "current-task-priv.h"
 
+#include "area-links-priv.h"
+
 #include <string.h>
 
 enum {
@@ -95,6 +97,7 @@ uprof_linux_links_make(const UprofLinuxArch *arch, const UprofLinuxSymbols *symb
     links->task_stack = offsets->task_stack <= G_MAXUINT16 ? (uint32_t)offsets->task_stack : 0;
     links->task_thread = offsets->task_thread <= G_MAXUINT16 ? (uint32_t)offsets->task_thread : 0;
     links->n_vcpus = n_vcpus;
+    uprof_linux_area_links_find(offsets, &links->areas);
     if (links->all_memory != 0 || !arch->has_roots_in_tasks)
         find_task_part(offsets, links);
     for (unsigned i = 0; i < n_vcpus && links->task_len > 0; i++) {

@@ -4,6 +4,7 @@
  */
 #pragma once
 
+#include "uprof/bytes.h"
 #include "uprof/mem.h"
 
 enum { UPROF_KERNEL_NAME_BYTES = 256 }; /* NAME_MAX, and NUL */
@@ -13,6 +14,7 @@ typedef struct {
     UprofMem *mem; /* the worker's */
     unsigned vcpu;
     const UprofRegs *regs; /* with a page-table root that maps the kernel */
+    UprofSlice copies; /* of copies.h: older bytes, which count before the memory; may be empty */
 } UprofKernelMemory;
 
 /**

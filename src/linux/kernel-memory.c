@@ -1,12 +1,15 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #include "kernel-memory-priv.h"
 
+#include "uprof/copies.h"
+
 #include <string.h>
 
 bool
 uprof_kernel_read(const UprofKernelMemory *memory, uint64_t gva, void *into, size_t len)
 {
-    return uprof_mem_read(memory->mem, memory->vcpu, memory->regs, gva, into, len);
+    return uprof_copies_read(memory->copies, gva, into, len) ||
+           uprof_mem_read(memory->mem, memory->vcpu, memory->regs, gva, into, len);
 }
 
 bool
@@ -21,7 +24,8 @@ uprof_kernel_read_word(const UprofKernelMemory *memory, uint64_t gva, uint64_t *
 bool
 uprof_kernel_read_always(const UprofKernelMemory *memory, uint64_t gva, void *into, size_t len)
 {
-    return uprof_mem_read_always(memory->mem, memory->vcpu, memory->regs, gva, into, len);
+    return uprof_copies_read(memory->copies, gva, into, len) ||
+           uprof_mem_read_always(memory->mem, memory->vcpu, memory->regs, gva, into, len);
 }
 
 bool

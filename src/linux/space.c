@@ -7,6 +7,7 @@
 #include "space-priv.h"
 
 #include "uprof/build-id.h"
+#include "uprof/copies.h"
 #include "uprof/elf-head.h"
 #include "uprof/fnv.h"
 
@@ -66,6 +67,7 @@ typedef struct {
     uint64_t since_ns;
     uint64_t stack; /* guest-virtual address of its arguments, above its first frame; or 0 */
     uint64_t vdso;  /* guest-virtual address of the code that the kernel maps; or 0 */
+    GBytes *copies; /* (nullable): of its structures, from when it was new; owned */
     GArray *areas;  /* of Area, in the order in which they were found; owned */
     guint last;     /* index of the area that was asked for last */
     UprofGeneratedFile generated;
@@ -98,6 +100,7 @@ free_process(gpointer data)
     Process *process = data;
 
     uprof_sym_forget_process(process->sym, process->id);
+    g_clear_pointer(&process->copies, g_bytes_unref);
     g_array_unref(process->areas);
     g_free(process);
 }
@@ -232,18 +235,35 @@ find_in_red_black(const UprofSpace *space, uint64_t root, uint64_t address, Mapp
     return false;
 }
 
-/* Returns: false if the process that ran has nothing mapped at @address */
 static bool
-find_mapped(UprofSpace *space, uint64_t address, Mapped *mapped)
+find_in_tree(const UprofSpace *space, uint64_t address, Mapped *mapped)
 {
     const UprofLinuxOffsets *offsets = uprof_linux_offsets(space->kernel);
     const uint64_t root = space->process->memory + offsets->mm_root;
 
-    if (space->n_lookups++ >= UPROF_SPACE_LOOKUPS_MAX)
-        return false;
     return (offsets->is_maple_tree ? find_in_maple(space, root, address, mapped)
                                    : find_in_red_black(space, root, address, mapped)) &&
            address >= mapped->start && address < mapped->end;
+}
+
+/*
+ * The copies have the areas of code that the process had when it was new.
+ *
+ * Returns: false if the process that ran has nothing mapped at @address
+ */
+static bool
+find_mapped(UprofSpace *space, uint64_t address, Mapped *mapped)
+{
+    const UprofSlice copies = space->memory.copies;
+
+    if (space->n_lookups++ >= UPROF_SPACE_LOOKUPS_MAX)
+        return false;
+    if (copies.len > 0 && find_in_tree(space, address, mapped))
+        return true;
+    space->memory.copies = (UprofSlice){ 0 };
+    const bool ok = find_in_tree(space, address, mapped);
+    space->memory.copies = copies;
+    return ok;
 }
 
 /* ---- Modules ---- */
@@ -298,20 +318,35 @@ parse_head(const uint8_t *page, Head *head)
     return true;
 }
 
-/*
- * The page cache, which all processes share, is the second try: a process that was just started has
- * usually not touched the first page of its program.
- */
-static void
-read_head(const UprofSpace *space, const Mapped *code, const UprofFilePlace *place, Head *head)
+static bool
+read_mapped_head(const UprofSpace *space, const Mapped *code, Head *head)
 {
     const uint64_t usual = code->start - code->page * UPROF_PAGE_BYTES;
     uint8_t page[UPROF_PAGE_BYTES];
 
-    if (read_mapped_page(space, usual, page) && parse_head(page, head))
-        return;
+    return read_mapped_page(space, usual, page) && parse_head(page, head);
+}
+
+static bool
+read_cached_head(const UprofSpace *space, const UprofFilePlace *place, Head *head)
+{
     const uint8_t *cached = uprof_file_pages_find(space->pages, place, 0);
-    if (!cached || !parse_head(cached, head))
+
+    return cached && parse_head(cached, head);
+}
+
+/*
+ * A process that was just started has usually not touched the first page of its program. All
+ * processes share the page cache. If the process was new a moment ago, it may have ended, and its
+ * page tables may be those of another process by now.
+ */
+static void
+read_head(const UprofSpace *space, const Mapped *code, const UprofFilePlace *place, Head *head)
+{
+    const bool is_new = space->memory.copies.len > 0;
+
+    if (!(is_new && read_cached_head(space, place, head)) && !read_mapped_head(space, code, head) &&
+        !(!is_new && read_cached_head(space, place, head)))
         *head = (Head){ 0 };
 }
 
@@ -590,8 +625,26 @@ remember_process(UprofSpace *space, Process *process, const UprofLinuxTask *task
     process->vdso = vdso;
     process->stack = stack;
     process->last = 0;
+    g_clear_pointer(&process->copies, g_bytes_unref);
     g_array_set_size(process->areas, 0);
     return process;
+}
+
+static UprofSlice
+get_copies(const Process *process)
+{
+    UprofSlice copies = { 0 };
+
+    if (process->copies)
+        copies.data = g_bytes_get_data(process->copies, &copies.len);
+    return copies;
+}
+
+static void
+keep_copies(Process *process, UprofSlice copies)
+{
+    g_clear_pointer(&process->copies, g_bytes_unref);
+    process->copies = g_bytes_new(copies.data, copies.len);
 }
 
 void
@@ -611,11 +664,15 @@ uprof_space_begin(UprofSpace *space, UprofMem *mem, const UprofSnapshot *snapsho
         task.memory == 0)
         return;
     space->task = task.address;
+    Process *process = g_hash_table_lookup(space->processes, &task.memory);
+    const bool is_known = is_current(process, &task, snapshot);
+    const UprofSlice copies = uprof_copies_find(snapshot);
+    space->memory.copies = is_known && copies.len == 0 ? get_copies(process) : copies;
     if (!find_own_tables(space, &task))
         return;
-    Process *process = g_hash_table_lookup(space->processes, &task.memory);
-    space->process =
-        is_current(process, &task, snapshot) ? process : remember_process(space, process, &task);
+    space->process = is_known ? process : remember_process(space, process, &task);
+    if (copies.len > 0)
+        keep_copies(space->process, copies);
 }
 
 bool

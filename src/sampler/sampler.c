@@ -5,6 +5,7 @@
 #include "uprof/signal-mask.h"
 #include "uprof/sorted.h"
 
+#include "areas-priv.h"
 #include "budget-priv.h"
 #include "run-delay-priv.h"
 #include "schedule-priv.h"
@@ -775,14 +776,28 @@ review_budget(UprofSampler *sampler, Ticker *ticker, uint64_t held_ns)
         publish_stride(sampler);
 }
 
-/* A new process may end soon, so the analysis must not wait for more samples. */
+/*
+ * A new process may end soon. So this copies where its files are mapped, and the analysis must not
+ * wait for more samples. Reads of some guests take so long that the process would end meanwhile.
+ *
+ * Returns: true if there is a new process
+ */
 static bool
-has_new_process(UprofSampler *sampler, const Shot *shot)
+copy_new_processes(UprofSampler *sampler, const Shot *shot)
 {
+    const UprofGuest *guest = sampler->guest;
+    const bool is_fast =
+        !guest->slow_reads && !guest->maps_outside_holds && !uprof_guest_translates(guest);
+    const UprofLinks *links = get_links(sampler);
     bool any = false;
 
-    for (unsigned i = 0; i < shot->n; i++)
-        any |= uprof_seen_processes_add(&sampler->seen, get_links(sampler), shot->slots[i]);
+    for (unsigned i = 0; i < shot->n; i++) {
+        if (!uprof_seen_processes_add(&sampler->seen, links, shot->slots[i]))
+            continue;
+        any = true;
+        if (is_fast)
+            uprof_areas_copy(sampler->mem, links, shot->slots[i]);
+    }
     return any;
 }
 
@@ -809,7 +824,7 @@ sample_ticker(UprofSampler *sampler, Ticker *ticker, uint64_t *held_ns, GError *
     }
     answer = take_sample(sampler, ticker, &shot, error);
     *held_ns = counted_ns(sampler, &shot);
-    const bool is_urgent = has_new_process(sampler, &shot);
+    const bool is_urgent = copy_new_processes(sampler, &shot);
     uprof_ring_publish(sampler->ring, sampler->slots, shot.n, is_urgent);
     uprof_ring_give(sampler->ring, sampler->slots + shot.n, sampler->n_slots - shot.n);
     return answer;

@@ -41,6 +41,37 @@ uprof_worker_message_find_notice(const UprofWorkerInput *input, size_t len, Upro
 }
 
 static bool
+are_sound_nodes(unsigned pivots, unsigned slots, unsigned n_slots)
+{
+    return n_slots <= UPROF_LINKS_SLOTS_MAX &&
+           MAX(pivots, slots) + n_slots * sizeof(uint64_t) <= UPROF_LINKS_NODE_BYTES;
+}
+
+/* Does the part of a structure have the word at @offset? */
+static bool
+has_word(unsigned from, unsigned len, unsigned offset)
+{
+    return offset >= from && offset + sizeof(uint64_t) <= from + len;
+}
+
+static bool
+are_sound_areas(const UprofLinksAreas *areas)
+{
+    const unsigned from = areas->area_from, len = areas->area_len;
+
+    return len == 0 ||
+           (len <= UPROF_LINKS_PART_BYTES_MAX && areas->file_len > 0 &&
+            areas->file_len <= UPROF_LINKS_PART_BYTES_MAX &&
+            has_word(from, len, areas->area_flags) && has_word(from, len, areas->area_file) &&
+            (areas->is_maple_tree
+                 ? are_sound_nodes(areas->range_pivots, areas->range_slots, areas->n_range_slots) &&
+                       are_sound_nodes(areas->gap_pivots, areas->gap_slots, areas->n_gap_slots)
+                 : has_word(from, len, areas->area_node + areas->node_left) &&
+                       has_word(from, len, areas->area_node + areas->node_right) &&
+                       areas->area_node >= from));
+}
+
+static bool
 are_sound_links(const UprofLinks *links)
 {
     const uint32_t stack = links->stack_bytes;
@@ -51,7 +82,7 @@ are_sound_links(const UprofLinks *links)
            links->regs_mode <= UPROF_LINKS_REGS_BYTES_MAX - sizeof(uint64_t) &&
            links->regs_sp <= UPROF_LINKS_REGS_BYTES_MAX - sizeof(uint64_t) &&
            links->task_len <= UPROF_LINKS_TASK_BYTES_MAX && links->task_from <= INT32_MAX &&
-           links->task_thread <= INT32_MAX;
+           links->task_thread <= INT32_MAX && are_sound_areas(&links->areas);
 }
 
 bool

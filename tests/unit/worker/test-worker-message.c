@@ -19,6 +19,18 @@ static const UprofLinks sound = {
     .regs_mode = 136,
     .regs_sp = 152,
     .task_len = 1024,
+    .areas = { .is_maple_tree = true,
+               .range_pivots = 8,
+               .range_slots = 128,
+               .n_range_slots = 16,
+               .gap_pivots = 8,
+               .gap_slots = 80,
+               .n_gap_slots = 10,
+               .area_len = 144,
+               .area_flags = 32,
+               .area_file = 136,
+               .file_from = 16,
+               .file_len = 80 },
     .n_vcpus = N_VCPUS,
 };
 
@@ -74,6 +86,37 @@ test_link_numbers(void)
     BAD(regs_sp, UINT32_MAX);
     BAD(task_len, UPROF_LINKS_TASK_BYTES_MAX + 1);
     BAD(task_from, UINT32_C(0x80000000));
+}
+
+static void
+test_areas(void)
+{
+    UprofLinks other = sound; /* with a red-black tree */
+
+    BAD(areas.range_slots, 129);
+    BAD(areas.n_range_slots, 17);
+    BAD(areas.gap_pivots, 256 - 79);
+    BAD(areas.gap_slots, UINT16_MAX);
+    BAD(areas.n_gap_slots, UINT16_MAX);
+    BAD(areas.area_len, UPROF_LINKS_PART_BYTES_MAX + 1);
+    BAD(areas.area_from, 33);
+    BAD(areas.area_flags, 137);
+    BAD(areas.area_file, UINT16_MAX);
+    BAD(areas.file_len, 0);
+    BAD(areas.file_len, UPROF_LINKS_PART_BYTES_MAX + 1);
+    other.areas.is_maple_tree = false;
+    other.areas.area_node = 40;
+    other.areas.node_left = 16;
+    other.areas.node_right = 8;
+    g_assert_true(has_links(other));
+    other.areas.node_left = 97;
+    g_assert_false(has_links(other));
+    other.areas.node_left = 16;
+    other.areas.node_right = UINT16_MAX;
+    g_assert_false(has_links(other));
+    other.areas.node_right = 8;
+    other.areas.area_from = other.areas.area_flags = 41;
+    g_assert_false(has_links(other));
 }
 
 static void
@@ -179,6 +222,7 @@ main(int argc, char **argv)
     g_test_init(&argc, &argv, NULL);
     g_test_add_func("/worker-message/links", test_links);
     g_test_add_func("/worker-message/link-numbers", test_link_numbers);
+    g_test_add_func("/worker-message/areas", test_areas);
     g_test_add_func("/worker-message/window", test_window);
     g_test_add_func("/worker-message/reads", test_reads);
     g_test_add_func("/worker-message/notice", test_notice);
