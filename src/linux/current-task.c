@@ -196,6 +196,25 @@ uprof_linux_task_owns_stack(const UprofLinks *links, const UprofKernelMemory *me
            is_on_stack(links, stack, sp);
 }
 
+/*
+ * Some register has the task that owns the stack, or its struct thread_struct: the kernel's
+ * __switch_to() uses only this part of both tasks.
+ *
+ * Returns: its address; 0 if there is none
+ */
+static uint64_t
+find_owner(const UprofLinks *links, const UprofLinuxOffsets *offsets,
+           const UprofKernelMemory *memory, const UprofRegs *ran)
+{
+    const uint64_t parts[] = { 0, offsets->task_registers };
+
+    for (size_t part = 0; part < G_N_ELEMENTS(parts); part++)
+        for (unsigned i = 0; i < G_N_ELEMENTS(ran->reg); i++)
+            if (uprof_linux_task_owns_stack(links, memory, ran->reg[i] - parts[part], ran->sp))
+                return ran->reg[i] - parts[part];
+    return 0;
+}
+
 bool
 uprof_linux_next_task_find(const UprofLinks *links, const UprofLinuxOffsets *offsets,
                            const UprofKernelMemory *memory, const UprofSnapshot *snapshot,
@@ -208,9 +227,6 @@ uprof_linux_next_task_find(const UprofLinks *links, const UprofLinuxOffsets *off
         uprof_linux_task_owns_stack(links, memory, task->address, ran->sp) ||
         is_on_irq_stack(&links->vcpus[snapshot->vcpu], links->irq_bytes, ran->sp))
         return false;
-    for (unsigned i = 0; i < G_N_ELEMENTS(ran->reg); i++)
-        if (ran->reg[i] != task->address &&
-            uprof_linux_task_owns_stack(links, memory, ran->reg[i], ran->sp))
-            return read_task(read_from_memory, memory, offsets, ran->reg[i], task);
-    return false;
+    const uint64_t owner = find_owner(links, offsets, memory, ran);
+    return owner != 0 && read_task(read_from_memory, memory, offsets, owner, task);
 }

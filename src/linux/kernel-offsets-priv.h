@@ -66,9 +66,9 @@ typedef struct {
     /* struct page: pointer to the first page of the folio, plus 1; 0 if it is not known */
     uint64_t page_head;
 
-    /* struct task_struct: pointer to its kernel stack, and the thread pointer of user space; 0 if
-     * the member is not known */
-    uint64_t task_stack, task_thread;
+    /* struct task_struct: pointer to its kernel stack, the thread pointer of user space, and the
+     * struct thread_struct with the latter; 0 if the member is not known */
+    uint64_t task_stack, task_thread, task_registers;
 
     /* The members up to inode_size are known. */
     bool has_open_files;

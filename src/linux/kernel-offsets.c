@@ -122,6 +122,8 @@ uprof_linux_offsets_find(const UprofBtf *btf, const char *thread_member, bool ha
         offsets->rq_current = offsets->rq_idle = 0;
     if (!uprof_btf_member(btf, "task_struct", thread_member, &offsets->task_thread))
         offsets->task_thread = 0;
+    if (!uprof_btf_member(btf, "task_struct", "thread", &offsets->task_registers))
+        offsets->task_registers = 0;
     return uprof_btf_member(btf, "task_struct", "comm", &offsets->task_comm) &&
            uprof_btf_member(btf, "task_struct", "mm", &offsets->task_mm) &&
            uprof_btf_member(btf, "task_struct", "pid", &offsets->task_pid) &&

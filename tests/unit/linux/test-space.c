@@ -1114,16 +1114,17 @@ test_perf_map_of_shared_memory(void)
 static void
 test_task_change(void)
 {
-    enum { ELSEWHERE = 0x8000 };
+    enum { ELSEWHERE = 0x8000, NONE = -1, REGISTERS = TASK_THREAD - 8 };
     static const uint64_t own_stack = LINUX_KERNEL_STACK, other_stack = own_stack + 0x4000;
     static const struct {
         uint64_t sp;
-        bool has_register;
+        int part; /* of the next task, to which a register points */
         const char *name;
     } changes[] = {
-        { other_stack + 0x3f00, true, "perl" },     { other_stack + 0x4000, true, "perl" },
-        { other_stack + 0x3f00, false, "nginx" },   { own_stack + 0x3f00, true, "nginx" },
-        { other_stack + ELSEWHERE, true, "nginx" },
+        { other_stack + 0x3f00, 0, "perl" },         { other_stack + 0x4000, 0, "perl" },
+        { other_stack + 0x3f00, REGISTERS, "perl" }, { other_stack + 0x3f00, NONE, "nginx" },
+        { other_stack + 0x3f00, 8, "nginx" },        { own_stack + 0x3f00, 0, "nginx" },
+        { own_stack + 0x3f00, REGISTERS, "nginx" },  { other_stack + ELSEWHERE, 0, "nginx" },
     };
 
     for (size_t i = 0; i < G_N_ELEMENTS(changes); i++) {
@@ -1138,8 +1139,8 @@ test_task_change(void)
         linux_guest_run(guest, 0, task, true);
         linux_guest_put(guest, guest->cpu_areas[0] + CPU_CURRENT, LINUX_DIRECT + guest->task);
         regs->sp = changes[i].sp;
-        if (changes[i].has_register)
-            regs->reg[UPROF_X86_RBX] = LINUX_DIRECT + task;
+        if (changes[i].part != NONE)
+            regs->reg[UPROF_X86_RBX] = LINUX_DIRECT + task + (uint64_t)changes[i].part;
         uprof_mem_forget(view->mem);
         linux_view_sample(view, 0);
         g_assert_true(uprof_linux_task(view->kernel, view->snapshot, &found));
