@@ -12,7 +12,7 @@
 
 enum {
     PENDING_MAX = 64, /* nodes that wait */
-    READS_MAX = 512,  /* of nodes, areas and files */
+    READS_MAX = 256,  /* of nodes, areas and files */
     AREA_CODE = 4,    /* VM_EXEC */
     NODE_BITS = 0xff, /* of a pointer to a node of a maple tree */
     ROOT_IS_NODE = 2, /* in the lowest two bits of the root: it is no area */

@@ -32,6 +32,7 @@ enum {
     COLD_NS = 200 * 1000, /* caches are cold after this long without a sample */
     EARLY_PARTS = 16,     /* a tick may be early by one part of its interval; chance moves it
                            * more */
+    AREAS_SHARE = 20,     /* one part in so many of the time may go to copies of areas */
     FLUSH_TRIES = 100,
     FLUSH_STEP_US = 1000,
 };
@@ -72,6 +73,7 @@ struct _UprofSampler {
     UprofSnapshot **slots;  /* @n_slots, for the present hold; the slots are borrowed */
     bool *absent;           /* per vCPU: not plugged in, by the last hold */
     UprofSeenProcesses seen;
+    uint64_t areas_ns;    /* monotonic: the earliest time of the next uprof_areas_copy() */
     UprofRegs *last_regs; /* per vCPU: of its last stack; word_bytes 0: none yet */
     uint64_t last_ns;     /* time of the last hold, since the run began */
     GMutex hold_lock;     /* held around each hold */
@@ -776,6 +778,18 @@ review_budget(UprofSampler *sampler, Ticker *ticker, uint64_t held_ns)
         publish_stride(sampler);
 }
 
+/* A guest with a new process in each sample must not take the time of other guests. */
+static void
+copy_areas(UprofSampler *sampler, const UprofLinks *links, UprofSnapshot *slot)
+{
+    const uint64_t start_ns = read_clock(sampler);
+
+    if (start_ns < sampler->areas_ns)
+        return;
+    uprof_areas_copy(sampler->mem, links, slot);
+    sampler->areas_ns = read_clock(sampler) + AREAS_SHARE * (sampler->now_ns - start_ns);
+}
+
 /*
  * A new process may end soon. So this copies where its files are mapped, and the analysis must not
  * wait for more samples. Reads of some guests take so long that the process would end meanwhile.
@@ -796,7 +810,7 @@ copy_new_processes(UprofSampler *sampler, const Shot *shot)
             continue;
         any = true;
         if (is_fast)
-            uprof_areas_copy(sampler->mem, links, shot->slots[i]);
+            copy_areas(sampler, links, shot->slots[i]);
     }
     return any;
 }
