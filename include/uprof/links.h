@@ -27,7 +27,7 @@ enum {
  * Offsets of members in the kernel's structures, in bytes; see UprofLinuxOffsets.
  */
 typedef struct {
-    bool is_maple_tree; /* else a red-black tree */
+    uint16_t is_maple_tree; /* 0: a red-black tree */
     /* of struct mm_struct: the words that the analysis reads; the first one is the root of the
      * tree; 0: none */
     uint16_t mm_words[4];
@@ -60,8 +60,7 @@ typedef struct {
     uint32_t regs_mode;   /* offset of the word with the mode (CS, PSTATE) in the saved registers */
     uint32_t regs_sp;     /* offset of the stack pointer in the saved registers */
     uint32_t task_mm;     /* offset of a pointer that only the tasks of processes have */
-    uint32_t
-        task_number; /* offset of the number of the process, 32 bits; it is in the copied bytes */
+    uint32_t task_number; /* offset of the number of the process, 32 bits */
     uint32_t mm_tables;   /* where it points: offset of the pointer to the page tables */
     uint32_t task_stack;  /* offset of the pointer to the task's kernel stack; 0 if unknown */
     uint32_t task_thread; /* offset of the thread pointer; 0 if unknown */

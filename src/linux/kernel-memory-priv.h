@@ -14,7 +14,8 @@ typedef struct {
     UprofMem *mem; /* the worker's */
     unsigned vcpu;
     const UprofRegs *regs; /* with a page-table root that maps the kernel */
-    UprofSlice copies; /* of copies.h: older bytes, which count before the memory; may be empty */
+    UprofSlice copies;     /* of copies.h: older bytes, which count before the memory */
+    bool is_copy;          /* only @copies are read */
 } UprofKernelMemory;
 
 /**

@@ -9,7 +9,8 @@ bool
 uprof_kernel_read(const UprofKernelMemory *memory, uint64_t gva, void *into, size_t len)
 {
     return uprof_copies_read(memory->copies, gva, into, len) ||
-           uprof_mem_read(memory->mem, memory->vcpu, memory->regs, gva, into, len);
+           (!memory->is_copy &&
+            uprof_mem_read(memory->mem, memory->vcpu, memory->regs, gva, into, len));
 }
 
 bool
@@ -25,7 +26,8 @@ bool
 uprof_kernel_read_always(const UprofKernelMemory *memory, uint64_t gva, void *into, size_t len)
 {
     return uprof_copies_read(memory->copies, gva, into, len) ||
-           uprof_mem_read_always(memory->mem, memory->vcpu, memory->regs, gva, into, len);
+           (!memory->is_copy &&
+            uprof_mem_read_always(memory->mem, memory->vcpu, memory->regs, gva, into, len));
 }
 
 bool

@@ -23,6 +23,7 @@ enum {
     RED_BLACK_DEPTH_MAX = 64, /* levels of a red-black tree with as many areas as possible */
     MAPLE_SLOTS_MAX = 16,
     NAME_BYTES = 256, /* NAME_MAX, and NUL */
+    COPIED_MAX = 64,  /* processes with copies */
     /* The first function aligns the stack, and pushes two words before it calls (glibc's _start).
      */
     ROOT_BYTES = 16,
@@ -30,6 +31,7 @@ enum {
 
 #define REFRESH_APART_NS UINT64_C(50000000)
 #define KEEP_NS (2 * UPROF_MEM_KEEP_NS)
+#define COPIES_NS UINT64_C(1000000000)
 #define AREA_WRITE UINT64_C(0x2) /* VM_WRITE */
 #define AREA_CODE UINT64_C(0x4)  /* VM_EXEC */
 
@@ -68,8 +70,9 @@ typedef struct {
     uint64_t stack; /* guest-virtual address of its arguments, above its first frame; or 0 */
     uint64_t vdso;  /* guest-virtual address of the code that the kernel maps; or 0 */
     GBytes *copies; /* (nullable): of its structures, from when it was new; owned */
-    GArray *areas;  /* of Area, in the order in which they were found; owned */
-    guint last;     /* index of the area that was asked for last */
+    uint64_t copied_ns;
+    GArray *areas; /* of Area, in the order in which they were found; owned */
+    guint last;    /* index of the area that was asked for last */
     UprofGeneratedFile generated;
 } Process;
 
@@ -82,6 +85,8 @@ struct _UprofSpace {
     UprofMemoryFiles *files;  /* owned */
     UprofGeneratedFiles *generated_files; /* owned */
     uint32_t n_ids;
+    uint64_t copied[COPIED_MAX]; /* Process.memory of those with copies; 0: none */
+    unsigned n_copied;
 
     UprofMem *mem;                 /* borrowed */
     const UprofSnapshot *snapshot; /* borrowed */
@@ -89,6 +94,7 @@ struct _UprofSpace {
     uint64_t task; /* address of the struct task_struct that ran, if it is of a process; else 0 */
     UprofKernelMemory memory;
     bool has_other_tables; /* the page tables of the snapshot are not those of the process */
+    bool has_ended;        /* its page tables may be those of another process by now */
     UprofRegs own;         /* the snapshot's registers, with the process's page tables */
     unsigned n_lookups;
     uint64_t refreshed_ns; /* when find_again() last dropped remembered memory */
@@ -247,7 +253,8 @@ find_in_tree(const UprofSpace *space, uint64_t address, Mapped *mapped)
 }
 
 /*
- * The copies have the areas of code that the process had when it was new.
+ * The copies have the areas of code that the process had when it was new. The rest of their tree
+ * may be gone, so a search uses either only the copies or only the memory.
  *
  * Returns: false if the process that ran has nothing mapped at @address
  */
@@ -258,11 +265,14 @@ find_mapped(UprofSpace *space, uint64_t address, Mapped *mapped)
 
     if (space->n_lookups++ >= UPROF_SPACE_LOOKUPS_MAX)
         return false;
-    if (copies.len > 0 && find_in_tree(space, address, mapped))
-        return true;
-    space->memory.copies = (UprofSlice){ 0 };
-    const bool ok = find_in_tree(space, address, mapped);
-    space->memory.copies = copies;
+    space->memory.is_copy = true;
+    bool ok = copies.len > 0 && find_in_tree(space, address, mapped);
+    space->memory.is_copy = false;
+    if (!ok) {
+        space->memory.copies = (UprofSlice){ 0 };
+        ok = find_in_tree(space, address, mapped);
+        space->memory.copies = copies;
+    }
     return ok;
 }
 
@@ -299,8 +309,8 @@ get_tables(const UprofSpace *space)
 static bool
 read_mapped_page(const UprofSpace *space, uint64_t gva, uint8_t *page)
 {
-    return uprof_mem_read(space->mem, space->snapshot->vcpu, get_tables(space), gva, page,
-                          UPROF_PAGE_BYTES);
+    return !space->has_ended && uprof_mem_read(space->mem, space->snapshot->vcpu, get_tables(space),
+                                               gva, page, UPROF_PAGE_BYTES);
 }
 
 /* The first page of a file. */
@@ -318,35 +328,20 @@ parse_head(const uint8_t *page, Head *head)
     return true;
 }
 
-static bool
-read_mapped_head(const UprofSpace *space, const Mapped *code, Head *head)
-{
-    const uint64_t usual = code->start - code->page * UPROF_PAGE_BYTES;
-    uint8_t page[UPROF_PAGE_BYTES];
-
-    return read_mapped_page(space, usual, page) && parse_head(page, head);
-}
-
-static bool
-read_cached_head(const UprofSpace *space, const UprofFilePlace *place, Head *head)
-{
-    const uint8_t *cached = uprof_file_pages_find(space->pages, place, 0);
-
-    return cached && parse_head(cached, head);
-}
-
 /*
- * A process that was just started has usually not touched the first page of its program. All
- * processes share the page cache. If the process was new a moment ago, it may have ended, and its
- * page tables may be those of another process by now.
+ * The page cache, which all processes share, is the second try: a process that was just started has
+ * usually not touched the first page of its program.
  */
 static void
 read_head(const UprofSpace *space, const Mapped *code, const UprofFilePlace *place, Head *head)
 {
-    const bool is_new = space->memory.copies.len > 0;
+    const uint64_t usual = code->start - code->page * UPROF_PAGE_BYTES;
+    uint8_t page[UPROF_PAGE_BYTES];
 
-    if (!(is_new && read_cached_head(space, place, head)) && !read_mapped_head(space, code, head) &&
-        !(!is_new && read_cached_head(space, place, head)))
+    if (read_mapped_page(space, usual, page) && parse_head(page, head))
+        return;
+    const uint8_t *cached = uprof_file_pages_find(space->pages, place, 0);
+    if (!cached || !parse_head(cached, head))
         *head = (Head){ 0 };
 }
 
@@ -630,21 +625,53 @@ remember_process(UprofSpace *space, Process *process, const UprofLinuxTask *task
     return process;
 }
 
+/*
+ * The first samples of a process may all be analyzed after its end. Later ones are analyzed while
+ * it runs, and it may have mapped other files meanwhile.
+ *
+ * Returns: the process's copies, if they are not too old
+ */
 static UprofSlice
-get_copies(const Process *process)
+get_copies(const Process *process, const UprofSnapshot *snapshot)
 {
     UprofSlice copies = { 0 };
 
-    if (process->copies)
+    if (process->copies && snapshot->time_ns - process->copied_ns < COPIES_NS)
         copies.data = g_bytes_get_data(process->copies, &copies.len);
     return copies;
 }
 
+/* Only the last processes keep their copies. */
 static void
-keep_copies(Process *process, UprofSlice copies)
+keep_copies(UprofSpace *space, Process *process, UprofSlice copies)
 {
+    uint64_t *memory = &space->copied[space->n_copied++ % COPIED_MAX];
+    Process *before = g_hash_table_lookup(space->processes, memory);
+
+    if (before)
+        g_clear_pointer(&before->copies, g_bytes_unref);
     g_clear_pointer(&process->copies, g_bytes_unref);
     process->copies = g_bytes_new(copies.data, copies.len);
+    process->copied_ns = space->snapshot->time_ns;
+    *memory = process->memory;
+}
+
+/* Has the process whose structures were copied another tree, or other page tables, by now? */
+static bool
+has_changed(const UprofSpace *space, const UprofLinuxTask *task)
+{
+    const UprofLinuxOffsets *offsets = uprof_linux_offsets(space->kernel);
+    const uint64_t members[] = { offsets->mm_root, offsets->mm_tables };
+    UprofKernelMemory now = space->memory;
+    uint64_t copied, word;
+
+    now.copies = (UprofSlice){ 0 };
+    uprof_mem_drop_page(space->mem, now.vcpu, now.regs, task->memory);
+    for (size_t i = 0; i < G_N_ELEMENTS(members); i++)
+        if (!uprof_kernel_read_word(&space->memory, task->memory + members[i], &copied) ||
+            !uprof_kernel_read_word(&now, task->memory + members[i], &word) || word != copied)
+            return true;
+    return false;
 }
 
 void
@@ -667,12 +694,13 @@ uprof_space_begin(UprofSpace *space, UprofMem *mem, const UprofSnapshot *snapsho
     Process *process = g_hash_table_lookup(space->processes, &task.memory);
     const bool is_known = is_current(process, &task, snapshot);
     const UprofSlice copies = uprof_copies_find(snapshot);
-    space->memory.copies = is_known && copies.len == 0 ? get_copies(process) : copies;
+    space->memory.copies = is_known && copies.len == 0 ? get_copies(process, snapshot) : copies;
+    space->has_ended = space->memory.copies.len > 0 && has_changed(space, &task);
     if (!find_own_tables(space, &task))
         return;
     space->process = is_known ? process : remember_process(space, process, &task);
     if (copies.len > 0)
-        keep_copies(space->process, copies);
+        keep_copies(space, space->process, copies);
 }
 
 bool
@@ -708,7 +736,7 @@ uprof_space_process(const UprofSpace *space, UprofSpaceProcess *process)
 bool
 uprof_space_read(const UprofSpace *space, uint64_t gva, void *into, size_t len)
 {
-    return space->process && gva < UPROF_UPPER_HALF &&
+    return space->process && !space->has_ended && gva < UPROF_UPPER_HALF &&
            uprof_mem_read(space->mem, space->snapshot->vcpu, get_tables(space), gva, into, len);
 }
 

@@ -35,7 +35,7 @@ void uprof_end_watch_set_patience(UprofEndWatch *watch, unsigned ms);
 /**
  * uprof_end_watch_begin_call: the main thread calls a daemon, which may hang
  * @watch: (nullable)
- * @ms: how long the main thread may leave a signal unread until uprof_end_watch_end_call()
+ * @ms: how long a call may take after a signal, until uprof_end_watch_end_call()
  */
 void uprof_end_watch_begin_call(UprofEndWatch *watch, unsigned ms);
 

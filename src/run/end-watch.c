@@ -23,6 +23,7 @@ struct _UprofEndWatch {
     GMutex lock; /* guards all members below */
     unsigned patience_ms;
     unsigned call_ms; /* patience while the main thread calls a daemon; 0: it does not */
+    gint64 call_us;   /* when that call began */
     gint64 until_us;  /* 0: no limit */
     bool is_ending;
     bool has_left; /* @leave is called */
@@ -41,13 +42,15 @@ static bool
 is_late(UprofEndWatch *watch, gint64 *unread_us)
 {
     const gint64 now_us = g_get_monotonic_time();
-    const unsigned patience_ms = watch->call_ms > 0 ? watch->call_ms : watch->patience_ms;
+    const bool in_call = watch->call_ms > 0;
+    const gint64 patience_us = (in_call ? watch->call_ms : watch->patience_ms) * (gint64)US_PER_MS;
 
     if (!uprof_signal_end_is_pending())
         *unread_us = 0;
     else if (*unread_us == 0)
         *unread_us = now_us;
-    return (*unread_us > 0 && now_us - *unread_us > patience_ms * (gint64)US_PER_MS) ||
+    const gint64 since_us = in_call ? MAX(*unread_us, watch->call_us) : *unread_us;
+    return (*unread_us > 0 && now_us - since_us > patience_us) ||
            (watch->until_us > 0 && now_us > watch->until_us);
 }
 
@@ -160,6 +163,7 @@ uprof_end_watch_begin_call(UprofEndWatch *watch, unsigned ms)
         return;
     g_mutex_lock(&watch->lock);
     watch->call_ms = ms;
+    watch->call_us = g_get_monotonic_time();
     g_mutex_unlock(&watch->lock);
 }
 

@@ -40,10 +40,9 @@ enum {
     GIVE_UP_MS = 1000,      /* from the first signal: the longest wait for a sampler */
     OVERDUE_S = 30,         /* the same, from the end of the duration */
     LAST_SAMPLES_MS = 3000, /* from then on: until all samples are sent to the workers */
-    BUSY_MAIN_MS = 10000, /* how long the main thread may take to close a domain, after a signal */
-    CALL_MS = 1400,       /* the same for a call of a daemon, and to open a domain: a little more
-                           * than a worker may take */
-    CLOSE_MS = 10000,     /* until all is closed, after the files are written */
+    BUSY_MAIN_MS = 10000,   /* from a signal: how long a domain may take to open or to close */
+    CALL_MS = 700,          /* the same for a question to a daemon */
+    CLOSE_MS = 10000,       /* until all is closed, after the files are written */
     CLOSE_HURRIED_MS = 500, /* the same after a signal */
     SETTLE_TRIES = 200,
     SETTLE_STEP_US = 1000,
@@ -89,6 +88,8 @@ typedef struct {
     unsigned n_signals;
     uint64_t signal_ns;  /* of the first one */
     UprofEndWatch *ends; /* (nullable): NULL if the observer has no function @leave */
+    /* (nullable): sees to the end of the run when @ends has taken the place of the main thread */
+    UprofEndWatch *last_ends;
     UprofErrorCode code; /* of the run, if it has to leave */
 } Record;
 
@@ -122,8 +123,8 @@ limit_to_run(const Record *record, UprofRecording *recording)
 }
 
 /*
- * During sampling, a call of a daemon that hangs may not delay the end of the run. What stands
- * between begin_call() and end_call() changes nothing of @record.
+ * During sampling, a daemon that hangs may not delay the end of the run. Between begin_call() and
+ * end_call() stands one question to a daemon, and no change of @record.
  */
 static void
 begin_call(const Record *record)
@@ -183,11 +184,9 @@ add_domain(Record *record, UprofDomain *domain, const char *word, bool joins_lat
         .store = record->settings->store,
         .time = record->time,
     };
-
-    begin_call(record);
     UprofRecording *recording =
         uprof_recording_open(domain, &settings, record->guardian, record->ring, flags, &error);
-    end_call(record);
+
     if (!recording && record->settings->rejoins &&
         (record->is_sampling || g_error_matches(error, UPROF_ERROR, UPROF_ERROR_LOCKED))) {
         complain_once(record, uuid, error);
@@ -298,9 +297,7 @@ reconnect_host(Record *record)
     end_call(record);
     if (!host)
         return;
-    begin_call(record);
     uprof_host_close(record->host);
-    end_call(record);
     record->host = host;
 }
 
@@ -370,7 +367,7 @@ open_domains(Record *record)
 static void
 open_awaited(Record *record)
 {
-    for (guint i = 0; i < record->awaited_names->len;) {
+    for (guint i = 0; i < record->awaited_names->len && !uprof_signal_end_is_pending();) {
         if (open_word(record, g_ptr_array_index(record->awaited_names, i)))
             g_ptr_array_remove_index(record->awaited_names, i);
         else
@@ -400,7 +397,7 @@ look_for_xl(Record *record)
         now_ns - record->awaited_ns < NEW_DOMAINS_MS * UPROF_NS_PER_MS)
         return;
     record->awaited_ns = now_ns;
-    for (guint i = 0; i < record->awaited_names->len;) {
+    for (guint i = 0; i < record->awaited_names->len && !uprof_signal_end_is_pending();) {
         const char *word = g_ptr_array_index(record->awaited_names, i);
         if (!is_known_to_libvirt(record, word) && open_word(record, word))
             g_ptr_array_remove_index(record->awaited_names, i);
@@ -498,7 +495,7 @@ add_new_domains(Record *record)
     end_call(record);
     if (!ids && record->settings->rejoins)
         reconnect_host(record);
-    for (guint i = 0; ids && i < ids->len; i++) {
+    for (guint i = 0; ids && i < ids->len && !uprof_signal_end_is_pending(); i++) {
         const int id = g_array_index(ids, int, i);
         if (!g_hash_table_contains(record->known_ids, GINT_TO_POINTER(id)))
             add_new_domain(record, id);
@@ -881,6 +878,16 @@ finish_recordings(Record *record)
     }
 }
 
+/* A daemon that hangs may keep the main thread from noticing that the duration is over. */
+static void
+limit_sampling(const Record *record)
+{
+    const uint64_t asked_ms = record->settings->session.run->duration_ns / UPROF_NS_PER_MS;
+
+    if (asked_ms > 0 && asked_ms <= UINT32_MAX / 2 && !record->settings->rejoins)
+        uprof_end_watch_limit(record->ends, (unsigned)asked_ms + 2 * OVERDUE_S * 1000);
+}
+
 static void
 sample_domains(Record *record)
 {
@@ -892,6 +899,7 @@ sample_domains(Record *record)
         start_recording(record, g_ptr_array_index(record->recordings, i));
     if (record->ends)
         uprof_end_watch_set_patience(record->ends, BUSY_MAIN_MS);
+    limit_sampling(record);
     while (check_samplers(record) || may_domains_start(record)) {
         wait_for_event(record);
         run_observer(record);
@@ -910,9 +918,11 @@ sample_domains(Record *record)
 static void
 end_sampling(const Record *record)
 {
-    uprof_end_watch_limit(record->ends, record->n_signals > 0 ? LAST_SAMPLES_MS : 0);
+    UprofEndWatch *ends = record->last_ends ? record->last_ends : record->ends;
+
+    uprof_end_watch_limit(ends, record->n_signals > 0 ? LAST_SAMPLES_MS : 0);
     uprof_workers_stop(record->workers);
-    uprof_end_watch_limit(record->ends, 0);
+    uprof_end_watch_limit(ends, 0);
     if (record->observer->sampled)
         record->observer->sampled(record->observer->data);
 }
@@ -1029,8 +1039,8 @@ finish_run(Record *record)
 }
 
 /*
- * The same, but if the main thread is only looking for domains, or opens one, the samples of the
- * others are saved first. Another watch then sees to the end of the process.
+ * Ends the process as leave_at_once() does. If the main thread waits for the answer to a question,
+ * it does not come back, and this thread first saves the samples.
  */
 static void
 leave_run(bool in_call, void *data)
@@ -1038,11 +1048,13 @@ leave_run(bool in_call, void *data)
     Record *record = data;
     struct pollfd wait = { .fd = record->signals, .events = POLLIN };
 
-    record->ends =
-        in_call ? uprof_end_watch_new(record->signals, leave_at_once, record, NULL) : NULL;
-    if (!record->ends)
+    if (in_call)
+        record->last_ends = uprof_end_watch_new(record->signals, leave_at_once, record, NULL);
+    if (!record->last_ends)
         leave_at_once(in_call, data);
-    read_signal(record);
+    while (record->n_signals == 0 && uprof_signal_end_is_pending())
+        read_signal(record);
+    stop_all(record);
     record->signal_ns -= CALL_MS * UPROF_NS_PER_MS;
     while (check_samplers(record))
         if (poll(&wait, 1, LOOP_MS) > 0)

@@ -64,19 +64,21 @@ add_pending(Tree *tree, uint64_t node)
         tree->pending[tree->n_pending++] = node;
 }
 
-static void
+/* Returns: false if it cannot be copied */
+static bool
 copy_file(Tree *tree, uint64_t file)
 {
     const UprofSlice packed = { tree->copies.snapshot->bytes + tree->copies.offset,
                                 tree->copies.used };
     uint8_t byte;
 
-    if (file != 0 && !uprof_copies_read(packed, file + tree->offsets->file_from, &byte, 1))
-        copy_piece(tree, file + tree->offsets->file_from, tree->offsets->file_len);
+    return file == 0 || uprof_copies_read(packed, file + tree->offsets->file_from, &byte, 1) ||
+           copy_piece(tree, file + tree->offsets->file_from, tree->offsets->file_len);
 }
 
 /*
- * Only code is of interest. A red-black tree goes on in the area, so each of its areas is kept.
+ * Only code is of interest, together with its file. A red-black tree goes on in the area, so each
+ * of its areas is kept.
  *
  * Returns: (nullable): the copy
  */
@@ -91,12 +93,10 @@ copy_area(Tree *tree, uint64_t area, bool is_kept)
     const bool is_code =
         uprof_read_le64(bytes + offsets->area_flags - offsets->area_from) & AREA_CODE;
     const uint64_t file = uprof_read_le64(bytes + offsets->area_file - offsets->area_from);
-    if (!is_code && !is_kept) {
+    if ((!is_code && !is_kept) || (is_code && !copy_file(tree, file))) {
         uprof_copies_drop(&tree->copies, offsets->area_len);
         return NULL;
     }
-    if (is_code)
-        copy_file(tree, file);
     return bytes;
 }
 

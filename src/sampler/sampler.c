@@ -32,7 +32,8 @@ enum {
     COLD_NS = 200 * 1000, /* caches are cold after this long without a sample */
     EARLY_PARTS = 16,     /* a tick may be early by one part of its interval; chance moves it
                            * more */
-    AREAS_SHARE = 20,     /* one part in so many of the time may go to copies of areas */
+    NEWS_SHARE = 20,      /* one part in so many of the time may go to new processes */
+    NEWS_APART_NS = 2 * 1000 * 1000, /* between two looks for new processes */
     FLUSH_TRIES = 100,
     FLUSH_STEP_US = 1000,
 };
@@ -73,7 +74,7 @@ struct _UprofSampler {
     UprofSnapshot **slots;  /* @n_slots, for the present hold; the slots are borrowed */
     bool *absent;           /* per vCPU: not plugged in, by the last hold */
     UprofSeenProcesses seen;
-    uint64_t areas_ns;    /* monotonic: the earliest time of the next uprof_areas_copy() */
+    uint64_t news_ns;     /* monotonic: when to look for new processes again */
     UprofRegs *last_regs; /* per vCPU: of its last stack; word_bytes 0: none yet */
     uint64_t last_ns;     /* time of the last hold, since the run began */
     GMutex hold_lock;     /* held around each hold */
@@ -778,39 +779,46 @@ review_budget(UprofSampler *sampler, Ticker *ticker, uint64_t held_ns)
         publish_stride(sampler);
 }
 
-/* A guest with a new process in each sample must not take the time of other guests. */
+/* Can the guest's memory be read at once, also outside of holds? */
+static bool
+is_fast(const UprofGuest *guest)
+{
+    return !guest->slow_reads && !guest->maps_outside_holds && !uprof_guest_translates(guest);
+}
+
 static void
 copy_areas(UprofSampler *sampler, const UprofLinks *links, UprofSnapshot *slot)
 {
     const uint64_t start_ns = read_clock(sampler);
 
-    if (start_ns < sampler->areas_ns)
-        return;
     uprof_areas_copy(sampler->mem, links, slot);
-    sampler->areas_ns = read_clock(sampler) + AREAS_SHARE * (sampler->now_ns - start_ns);
+    sampler->news_ns =
+        read_clock(sampler) + MAX(NEWS_APART_NS, NEWS_SHARE * (sampler->now_ns - start_ns));
 }
 
 /*
  * A new process may end soon. So this copies where its files are mapped, and the analysis must not
- * wait for more samples. Reads of some guests take so long that the process would end meanwhile.
+ * wait for more samples. A guest with a new process in each sample must not take the time of
+ * others.
  *
  * Returns: true if there is a new process
  */
 static bool
 copy_new_processes(UprofSampler *sampler, const Shot *shot)
 {
-    const UprofGuest *guest = sampler->guest;
-    const bool is_fast =
-        !guest->slow_reads && !guest->maps_outside_holds && !uprof_guest_translates(guest);
     const UprofLinks *links = get_links(sampler);
     bool any = false;
 
+    if (sampler->now_ns < sampler->news_ns)
+        return false;
     for (unsigned i = 0; i < shot->n; i++) {
         if (!uprof_seen_processes_add(&sampler->seen, links, shot->slots[i]))
             continue;
         any = true;
-        if (is_fast)
+        if (is_fast(sampler->guest))
             copy_areas(sampler, links, shot->slots[i]);
+        else
+            sampler->news_ns = sampler->now_ns + NEWS_APART_NS;
     }
     return any;
 }

@@ -3,7 +3,10 @@
 
 #include <string.h>
 
-enum { BYTES_MAX = 16 * 1024 };
+enum {
+    BYTES_MAX = 16 * 1024,
+    PIECES_MAX = 512,
+};
 
 typedef struct {
     uint64_t gva;
@@ -63,7 +66,7 @@ uprof_copies_find(const UprofSnapshot *snapshot)
 {
     for (unsigned i = 0; i < snapshot->n_windows; i++) {
         const UprofWindow *window = &snapshot->windows[i];
-        if (window->gva == UPROF_COPIES_AT)
+        if (window->gva == UPROF_COPIES_AT && window->len <= BYTES_MAX)
             return (UprofSlice){ snapshot->bytes + window->offset, window->len };
     }
     return (UprofSlice){ 0 };
@@ -73,9 +76,10 @@ bool
 uprof_copies_read(UprofSlice packed, uint64_t gva, void *into, size_t len)
 {
     const uint8_t *bytes = packed.data;
+    size_t at = 0;
     Head head;
 
-    for (size_t at = 0; packed.len - at >= sizeof(head);) {
+    for (unsigned i = 0; i < PIECES_MAX && packed.len - at >= sizeof(head); i++) {
         memcpy(&head, bytes + at, sizeof(head));
         const uint64_t copied = GUINT64_FROM_LE(head.len);
         const uint64_t offset = gva - GUINT64_FROM_LE(head.gva);

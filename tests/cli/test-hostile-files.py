@@ -236,9 +236,10 @@ class Suite:
             print("# " + str(fault).replace("\n", "\\n")[:600], flush=True)
 
     def list_files(self):
-        """Returns: size and time of the last change of each file by its path"""
+        """Returns: type, size and time of the last change of each file by its path"""
         facts = {str(path.relative_to(self.folder)): path.lstat() for path in self.folder.rglob("*")}
-        return {path: (about.st_size, about.st_mtime_ns) for path, about in facts.items() if stat.S_ISREG(about.st_mode)}
+        return {path: (about.st_mode, about.st_size, about.st_mtime_ns) if stat.S_ISREG(about.st_mode) else about.st_mode
+                for path, about in facts.items() if path not in MAY_CHANGE and not path.startswith("work/store/")}  # fmt: skip
 
     def run(self, place):
         """Returns: the exit code, stdout, stderr, seconds, and MiB of memory"""
@@ -268,8 +269,8 @@ class Suite:
         code, out, err, seconds, mib = self.run(place)
         faults = []
         opened = [name for name in self.watch.take() if kind not in place.opens]
-        changed = [name for name, about in self.list_files().items() if about != before.get(name) and name not in MAY_CHANGE
-                   and not name.startswith("work/store/")]  # fmt: skip
+        after = self.list_files()
+        changed = [name for name in {**before, **after} if before.get(name) != after.get(name)]
         if code not in CODES:
             faults.append(f"exit code {code}")
         if code != 0 and not err.startswith("virt-uprof: "):

@@ -170,29 +170,40 @@ wait_until 30 is_gone "$guardian" || fail 'the guardian lives on'
 must_run "$name"
 no_leftovers "$work"
 
-say 'it hangs while a run looks for new domains, and a signal ends the run: its samples are saved'
-rm -f "$work"/x.* "$work/err"
-"$program" -c "$libvirt_uri" "${fast[@]}" -d 60 -o "$work/%d.folded" -o "$work/%d.meta.json" --all \
-    >"$work/out" 2>"$work/err" </dev/null &
-profiler=$!
-daemon=$(cat "$work/d/run/libvirtd.pid")
-await_sampling
-sleep 2
-guardian=$(guardian_of "$profiler")
-kill -STOP "$daemon"
-# The run looks for new domains once a second.
-sleep 1.5
-kill -INT "$profiler"
-wait_until 30 is_gone "$profiler" || fail 'the run waits for the daemon'
-wait "$profiler" || [[ $? =~ ^(1|10)$ ]] || fail "exit $?"
-says '^virt-uprof: libvirt, or a QEMU, does not answer; ending without its answer'
-result sidecar "$work/$name.meta.json" "samples['running'] > 0"
-kill -CONT "$daemon"
-wait_until 30 is_gone "$guardian" || fail 'the guardian lives on'
-! in_hold || fail 'the marker is still flagged'
-must_run "$name"
-rm -f "$work"/.virt-uprof-*.tmp "$work/$name".*
-no_leftovers "$work"
+# The daemon answers never, or about when the run saves its samples without an answer.
+for answers_after in never 0.7 0.75 0.8; do
+    say "it hangs while a run looks for new domains, and a signal ends the run: it answers after $answers_after s"
+    rm -f "$work"/x.* "$work/err"
+    "$program" -c "$libvirt_uri" "${fast[@]}" -d 60 -o "$work/%d.folded" -o "$work/%d.meta.json" --all \
+        >"$work/out" 2>"$work/err" </dev/null &
+    profiler=$!
+    daemon=$(cat "$work/d/run/libvirtd.pid")
+    await_sampling
+    sleep 2
+    guardian=$(guardian_of "$profiler")
+    kill -STOP "$daemon"
+    # The run looks for new domains once a second.
+    sleep 1.5
+    kill -INT "$profiler"
+    if [ "$answers_after" != never ]; then
+        sleep "$answers_after"
+        kill -CONT "$daemon"
+    fi
+    # It takes two seconds on a machine that is not busy.
+    wait_until 9 is_gone "$profiler" || fail 'the run waits for the daemon'
+    status=0
+    wait "$profiler" || status=$?
+    [[ $status =~ ^(0|1|10)$ ]] || fail "exit $status"
+    [ "$answers_after" != never ] || says '^virt-uprof: libvirt, or a QEMU, does not answer; ending without its answer'
+    result sidecar "$work/$name.meta.json" "ended_by in ('error', 'signal')" "samples['running'] > 0"
+    [ -s "$work/$name.folded" ] || fail 'no profile'
+    kill -CONT "$daemon"
+    wait_until 30 is_gone "$guardian" || fail 'the guardian lives on'
+    ! in_hold || fail 'the marker is still flagged'
+    must_run "$name"
+    rm -f "$work/$name".*
+    no_leftovers "$work"
+done
 
 say 'daemon and profiler are killed, in a hold if possible: the guardian waits for the daemon'
 n_held=0

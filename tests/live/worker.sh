@@ -183,7 +183,7 @@ find_worker()
     return 1
 }
 
-# has_next_worker: the round has a worker that is not the one that was killed last
+# has_next_worker: the round has a worker that was not killed
 has_next_worker()
 {
     local now

@@ -16,9 +16,12 @@ typedef struct {
     int signals;
 } Run;
 
+static gint has_left; /* atomic */
+
 static void
 leave(bool in_call, void *data)
 {
+    g_atomic_int_set(&has_left, 1);
     g_usleep(in_call ? 20 * SHORT_MS * 1000 : 0); /* the main thread must not go on meanwhile */
     _exit(in_call ? LEFT_IN_CALL : *(int *)data);
 }
@@ -99,7 +102,8 @@ end_call_late(Run *run)
 {
     uprof_end_watch_begin_call(run->watch, SHORT_MS);
     kill(getpid(), SIGTERM);
-    g_usleep(10 * SHORT_MS * 1000);
+    while (!g_atomic_int_get(&has_left))
+        g_usleep(SHORT_MS * 1000);
     uprof_end_watch_end_call(run->watch);
 }
 

@@ -23,7 +23,7 @@ enum {
     LIMIT_S = 60,
     N_KILLS = 10,
     N_HUNG = 3,
-    N_SYMBOLS = 50 * 1000, /* the worker needs some time to read so many */
+    N_SYMBOLS = 400 * 1000, /* the worker needs some tenths of a second to read so many */
     COUNT_MS = 20, /* between two looks at the counts, which take the lock of the workers' thread */
 };
 
