@@ -34,13 +34,28 @@ uprof_kernel_log_records(const UprofKernelLog *log)
     return log->records;
 }
 
+static bool
+is_mapped(const UprofKernelMemory *memory, uint64_t gva)
+{
+    uint64_t gpa, left;
+
+    return uprof_mem_translate(memory->mem, memory->vcpu, memory->regs, gva, &gpa, &left, NULL);
+}
+
+/*
+ * The kernel says how long the range is, so both of its ends must be mapped before memory is
+ * allocated for it.
+ *
+ * Returns: (transfer full) (nullable): complete pages
+ */
 static uint8_t *
 read_range(const UprofKernelMemory *memory, uint64_t gva, uint64_t len, UprofSlice *range)
 {
     const uint64_t first = gva & ~(uint64_t)(UPROF_PAGE_BYTES - 1);
     const uint64_t pages = (gva - first + len + UPROF_PAGE_BYTES - 1) / UPROF_PAGE_BYTES;
 
-    if (gva > UINT64_MAX - len - UPROF_PAGE_BYTES)
+    if (gva > UINT64_MAX - len - UPROF_PAGE_BYTES || !is_mapped(memory, gva) ||
+        !is_mapped(memory, gva + len - 1))
         return NULL;
     g_autofree uint8_t *bytes = g_malloc(pages * UPROF_PAGE_BYTES);
     if (uprof_mem_read_bulk(memory->mem, memory->vcpu, memory->regs, first, bytes,
@@ -96,12 +111,14 @@ copy_rings(UprofKernelLog *log, const UprofKernelMemory *memory, const RingAddre
     const UprofPrintkLayout *layout = ring->layout;
     const uint64_t count = UINT64_C(1) << ring->count_bits;
 
-    log->descs = read_range(memory, addresses->descs, count * layout->desc_bytes, &ring->descs);
-    log->infos = read_range(memory, addresses->infos, count * layout->info_bytes, &ring->infos);
-    log->text = read_range(memory, addresses->text, UINT64_C(1) << ring->size_bits, &ring->text);
-    log->descs_after =
-        read_range(memory, addresses->descs, count * layout->desc_bytes, &ring->descs_after);
-    return log->descs && log->infos && log->text && log->descs_after;
+    return (log->descs =
+                read_range(memory, addresses->descs, count * layout->desc_bytes, &ring->descs)) &&
+           (log->infos =
+                read_range(memory, addresses->infos, count * layout->info_bytes, &ring->infos)) &&
+           (log->text =
+                read_range(memory, addresses->text, UINT64_C(1) << ring->size_bits, &ring->text)) &&
+           (log->descs_after = read_range(memory, addresses->descs, count * layout->desc_bytes,
+                                          &ring->descs_after));
 }
 
 UprofKernelLog *
