@@ -41,6 +41,10 @@ typedef struct {
     const int *store; /* (nullable): the @parent of uprof_file_open_own(), which then opens the
                        * files; writing stops at the first failure */
     const char *time; /* UTC, for %t in file names */
+    /* (nullable): called with @data when libvirt has answered all questions about the domain, or
+     * the domain cannot be opened */
+    void (*on_opened)(const void *data);
+    const void *data;
 } UprofRecordingSettings;
 
 void uprof_recording_free(UprofRecording *recording);

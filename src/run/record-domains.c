@@ -40,8 +40,8 @@ enum {
     GIVE_UP_MS = 1000,      /* from the first signal: the longest wait for a sampler */
     OVERDUE_S = 30,         /* the same, from the end of the duration */
     LAST_SAMPLES_MS = 3000, /* from then on: until all samples are sent to the workers */
-    BUSY_MAIN_MS = 10000,   /* from a signal: how long a domain may take to open or to close */
-    CALL_MS = 700,          /* the same for a question to a daemon */
+    BUSY_MAIN_MS = 10000,   /* from a signal: how long a domain may take to close */
+    CALL_MS = 700,          /* the same for questions to a daemon */
     CLOSE_MS = 10000,       /* until all is closed, after the files are written */
     CLOSE_HURRIED_MS = 500, /* the same after a signal */
     SETTLE_TRIES = 200,
@@ -124,7 +124,7 @@ limit_to_run(const Record *record, UprofRecording *recording)
 
 /*
  * During sampling, a daemon that hangs may not delay the end of the run. Between begin_call() and
- * end_call() stands one question to a daemon, and no change of @record.
+ * end_call() stand questions to a daemon, and no change of @record.
  */
 static void
 begin_call(const Record *record)
@@ -138,6 +138,12 @@ end_call(const Record *record)
 {
     if (record->is_sampling)
         uprof_end_watch_end_call(record->ends);
+}
+
+static void
+end_call_of(const void *data)
+{
+    end_call(data);
 }
 
 /*
@@ -183,10 +189,14 @@ add_domain(Record *record, UprofDomain *domain, const char *word, bool joins_lat
         .outputs = record->settings->outputs,
         .store = record->settings->store,
         .time = record->time,
+        .on_opened = end_call_of,
+        .data = record,
     };
+
+    begin_call(record);
     UprofRecording *recording =
         uprof_recording_open(domain, &settings, record->guardian, record->ring, flags, &error);
-
+    end_call(record);
     if (!recording && record->settings->rejoins &&
         (record->is_sampling || g_error_matches(error, UPROF_ERROR, UPROF_ERROR_LOCKED))) {
         complain_once(record, uuid, error);

@@ -152,6 +152,8 @@ uprof_recording_open(UprofDomain *domain, const UprofRecordingSettings *settings
         return NULL;
     }
     recording->session = uprof_session_open(domain, settings->session, guardian, flags, error);
+    if (settings->on_opened)
+        settings->on_opened(settings->data);
     if (!recording->session || !prepare_session(recording, settings->workers, ring, error))
         return NULL;
     return g_steal_pointer(&recording);
