@@ -656,22 +656,23 @@ keep_copies(UprofSpace *space, Process *process, UprofSlice copies)
     *memory = process->memory;
 }
 
-/* Has the process whose structures were copied another tree, or other page tables, by now? */
+/*
+ * Has the process whose structures were copied ended? Then its tree is empty, or its memory has
+ * other page tables. A process that goes on may map more files, so its tree may change.
+ */
 static bool
-has_changed(const UprofSpace *space, const UprofLinuxTask *task)
+has_process_ended(const UprofSpace *space, const UprofLinuxTask *task)
 {
     const UprofLinuxOffsets *offsets = uprof_linux_offsets(space->kernel);
-    const uint64_t members[] = { offsets->mm_root, offsets->mm_tables };
     UprofKernelMemory now = space->memory;
-    uint64_t copied, word;
+    uint64_t copied, tables, root;
 
     now.copies = (UprofSlice){ 0 };
     uprof_mem_drop_page(space->mem, now.vcpu, now.regs, task->memory);
-    for (size_t i = 0; i < G_N_ELEMENTS(members); i++)
-        if (!uprof_kernel_read_word(&space->memory, task->memory + members[i], &copied) ||
-            !uprof_kernel_read_word(&now, task->memory + members[i], &word) || word != copied)
-            return true;
-    return false;
+    return !uprof_kernel_read_word(&space->memory, task->memory + offsets->mm_tables, &copied) ||
+           !uprof_kernel_read_word(&now, task->memory + offsets->mm_tables, &tables) ||
+           !uprof_kernel_read_word(&now, task->memory + offsets->mm_root, &root) ||
+           tables != copied || root == 0;
 }
 
 void
@@ -695,7 +696,7 @@ uprof_space_begin(UprofSpace *space, UprofMem *mem, const UprofSnapshot *snapsho
     const bool is_known = is_current(process, &task, snapshot);
     const UprofSlice copies = uprof_copies_find(snapshot);
     space->memory.copies = is_known && copies.len == 0 ? get_copies(process, snapshot) : copies;
-    space->has_ended = space->memory.copies.len > 0 && has_changed(space, &task);
+    space->has_ended = space->memory.copies.len > 0 && has_process_ended(space, &task);
     if (!find_own_tables(space, &task))
         return;
     space->process = is_known ? process : remember_process(space, process, &task);

@@ -112,6 +112,35 @@ test_changed(void)
     check_names(view, "[nginx+0x1234]", "[libc.so.6+0x28010]");
 }
 
+/* The memory of a process is read while the process goes on, also if it has mapped more files. */
+static void
+test_memory(void)
+{
+    static const struct {
+        unsigned type; /* of the node that is the new root; 0: there is no tree */
+        bool is_readable;
+    } trees[] = { { 3, true }, { 1, true }, { 0, false } };
+
+    for (size_t i = 0; i < G_N_ELEMENTS(trees); i++) {
+        const LinuxPlan plan = { 0 };
+        g_autoptr(LinuxGuest) guest = linux_guest_new(&plan);
+        g_autoptr(LinuxView) view = linux_view_new(guest);
+        uint8_t byte;
+
+        linux_view_sample(view, 0);
+        linux_view_sample(view, 0);
+        const uint64_t mm = linux_guest_add_mm(guest);
+        const uint64_t node = guest->nodes[trees[i].type == 1 ? 2 : 0];
+        linux_guest_run(guest, 0, linux_guest_add_task(guest, "sh", PROCESS, mm), false);
+        begin_sample(view, true);
+        linux_guest_put(guest, mm + MM_ROOT,
+                        trees[i].type ? linux_guest_entry(node, trees[i].type, true) : 0);
+        linux_view_take(view);
+        g_assert_true(uprof_space_read(view->space, LINUX_PROGRAM, &byte, 1) ==
+                      trees[i].is_readable);
+    }
+}
+
 /*
  * Trees of a hostile guest: a node whose slots point to the node itself, and to a leaf with an area
  * that is no code, again and again. Such an area takes no room, so only the number of reads ends
@@ -157,6 +186,7 @@ main(int argc, char **argv)
         g_test_add_data_func(path, GSIZE_TO_POINTER(i), test_ended);
     }
     g_test_add_func("/ended-process/changed", test_changed);
+    g_test_add_func("/ended-process/memory", test_memory);
     g_test_add_func("/ended-process/hostile", test_hostile);
     return g_test_run();
 }
