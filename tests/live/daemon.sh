@@ -189,8 +189,8 @@ for answers_after in never 0.7 0.75 0.8; do
         sleep "$answers_after"
         kill -CONT "$daemon"
     fi
-    # It takes two seconds on a machine that is not busy.
-    wait_until 9 is_gone "$profiler" || fail 'the run waits for the daemon'
+    # It takes a second on a machine that is not busy.
+    wait_until 20 is_gone "$profiler" || fail 'the run waits for the daemon'
     status=0
     wait "$profiler" || status=$?
     [[ $status =~ ^(0|1|10)$ ]] || fail "exit $status"

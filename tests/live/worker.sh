@@ -166,7 +166,7 @@ list_workers | xargs kill -STOP
 sleep 1
 kill -INT "$profiler"
 # It takes less than two seconds on a machine that is not busy.
-finish 1 5
+finish 1 8
 for name in "$one" "$other"; do
     says "^virt-uprof: $name: the process that analyzes its samples has failed: it was still at work"
     result sidecar "$work/$name.meta.json" "ended_by == 'error' and samples['total'] > 0"
