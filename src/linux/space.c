@@ -656,23 +656,33 @@ keep_copies(UprofSpace *space, Process *process, UprofSlice copies)
     *memory = process->memory;
 }
 
+/* Reads a word as it is now. */
+static bool
+read_word_now(const UprofSpace *space, uint64_t gva, uint64_t *word)
+{
+    UprofKernelMemory now = space->memory;
+
+    now.copies = (UprofSlice){ 0 };
+    uprof_mem_drop_page(space->mem, now.vcpu, now.regs, gva);
+    return uprof_kernel_read_word(&now, gva, word);
+}
+
 /*
- * Has the process whose structures were copied ended? Then its tree is empty, or its memory has
- * other page tables. A process that goes on may map more files, so its tree may change.
+ * Has the process whose structures were copied ended? Then its task has no memory, its tree is
+ * empty, or its memory has other page tables. A process that goes on may map more files, so its
+ * tree may change.
  */
 static bool
 has_process_ended(const UprofSpace *space, const UprofLinuxTask *task)
 {
     const UprofLinuxOffsets *offsets = uprof_linux_offsets(space->kernel);
-    UprofKernelMemory now = space->memory;
-    uint64_t copied, tables, root;
+    uint64_t copied, memory, tables, root;
 
-    now.copies = (UprofSlice){ 0 };
-    uprof_mem_drop_page(space->mem, now.vcpu, now.regs, task->memory);
     return !uprof_kernel_read_word(&space->memory, task->memory + offsets->mm_tables, &copied) ||
-           !uprof_kernel_read_word(&now, task->memory + offsets->mm_tables, &tables) ||
-           !uprof_kernel_read_word(&now, task->memory + offsets->mm_root, &root) ||
-           tables != copied || root == 0;
+           !read_word_now(space, task->address + offsets->task_mm, &memory) ||
+           !read_word_now(space, task->memory + offsets->mm_tables, &tables) ||
+           !read_word_now(space, task->memory + offsets->mm_root, &root) ||
+           memory != task->memory || tables != copied || root == 0;
 }
 
 void

@@ -11,6 +11,7 @@
 #include "uprof/error.h"
 
 #include <stdbool.h>
+#include <stdint.h>
 
 typedef struct _UprofEndWatch UprofEndWatch;
 
@@ -52,3 +53,11 @@ void uprof_end_watch_end_call(UprofEndWatch *watch);
  * @ms: 0: no limit
  */
 void uprof_end_watch_limit(UprofEndWatch *watch, unsigned ms);
+
+/**
+ * uprof_end_watch_limit_calls: from a time on, a call that takes longer than its patience ends the
+ * process, as after a signal
+ * @watch: (nullable)
+ * @ms: from now
+ */
+void uprof_end_watch_limit_calls(UprofEndWatch *watch, uint64_t ms);

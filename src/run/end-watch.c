@@ -22,9 +22,10 @@ struct _UprofEndWatch {
     void *data;
     GMutex lock; /* guards all members below */
     unsigned patience_ms;
-    unsigned call_ms; /* patience while the main thread calls a daemon; 0: it does not */
-    gint64 call_us;   /* when that call began */
-    gint64 until_us;  /* 0: no limit */
+    unsigned call_ms;      /* patience while the main thread calls a daemon; 0: it does not */
+    gint64 call_us;        /* when that call began */
+    gint64 until_us;       /* 0: no limit */
+    gint64 calls_until_us; /* the same for calls that take long */
     bool is_ending;
     bool has_left; /* @leave is called */
 };
@@ -50,13 +51,28 @@ is_late(UprofEndWatch *watch, gint64 *unread_us)
     else if (*unread_us == 0)
         *unread_us = now_us;
     const gint64 since_us = in_call ? MAX(*unread_us, watch->call_us) : *unread_us;
+    const bool is_stuck = in_call && now_us - watch->call_us > patience_us;
     return (*unread_us > 0 && now_us - since_us > patience_us) ||
-           (watch->until_us > 0 && now_us > watch->until_us);
+           (watch->until_us > 0 && now_us > watch->until_us) ||
+           (is_stuck && watch->calls_until_us > 0 && now_us > watch->calls_until_us);
 }
 
-/* Sleeps until something changes, or for a step if time is limited. */
+/* Returns: the longest time until the next look at the time, in milliseconds; -1: no limit */
+static int
+find_pause(const UprofEndWatch *watch)
+{
+    const gint64 left_us = watch->calls_until_us - g_get_monotonic_time();
+
+    if (watch->until_us > 0)
+        return STEP_MS;
+    if (watch->calls_until_us == 0 || (left_us <= 0 && watch->call_ms == 0))
+        return -1;
+    return left_us <= 0 ? STEP_MS : (int)MIN(left_us / US_PER_MS + 1, (gint64)G_MAXINT);
+}
+
+/* Sleeps until something changes, or for @pause_ms. */
 static void
-wait_for_change(const UprofEndWatch *watch, bool has_limit, bool has_unread)
+wait_for_change(const UprofEndWatch *watch, int pause_ms, bool has_unread)
 {
     struct pollfd waits[] = {
         { .fd = watch->wakeup, .events = POLLIN },
@@ -64,7 +80,7 @@ wait_for_change(const UprofEndWatch *watch, bool has_limit, bool has_unread)
     };
     eventfd_t n;
 
-    if (poll(waits, G_N_ELEMENTS(waits), has_limit || has_unread ? STEP_MS : -1) < 0)
+    if (poll(waits, G_N_ELEMENTS(waits), has_unread ? STEP_MS : pause_ms) < 0)
         g_usleep(STEP_MS * US_PER_MS);
     if (waits[0].revents)
         eventfd_read(watch->wakeup, &n);
@@ -79,7 +95,7 @@ run_watch(gpointer data)
     for (;;) {
         g_mutex_lock(&watch->lock);
         const bool is_ending = watch->is_ending;
-        const bool has_limit = watch->until_us > 0;
+        const int pause_ms = find_pause(watch);
         const bool must_leave = !is_ending && is_late(watch, &unread_us);
         const bool in_call = watch->call_ms > 0;
         watch->has_left |= must_leave;
@@ -88,7 +104,7 @@ run_watch(gpointer data)
             return NULL;
         if (must_leave)
             watch->leave(in_call, watch->data);
-        wait_for_change(watch, has_limit, is_readable(watch->signals));
+        wait_for_change(watch, pause_ms, is_readable(watch->signals));
     }
 }
 
@@ -164,7 +180,10 @@ uprof_end_watch_begin_call(UprofEndWatch *watch, unsigned ms)
     g_mutex_lock(&watch->lock);
     watch->call_ms = ms;
     watch->call_us = g_get_monotonic_time();
+    const bool is_limited = watch->calls_until_us > 0 && watch->call_us > watch->calls_until_us;
     g_mutex_unlock(&watch->lock);
+    if (is_limited)
+        wake_up(watch);
 }
 
 void
@@ -178,4 +197,15 @@ uprof_end_watch_end_call(UprofEndWatch *watch)
     g_mutex_unlock(&watch->lock);
     while (has_left)
         pause();
+}
+
+void
+uprof_end_watch_limit_calls(UprofEndWatch *watch, uint64_t ms)
+{
+    if (!watch)
+        return;
+    g_mutex_lock(&watch->lock);
+    watch->calls_until_us = g_get_monotonic_time() + (gint64)(ms * US_PER_MS);
+    g_mutex_unlock(&watch->lock);
+    wake_up(watch);
 }

@@ -307,8 +307,11 @@ reconnect_host(Record *record)
     end_call(record);
     if (!host)
         return;
-    uprof_host_close(record->host);
+    UprofHost *before = record->host;
     record->host = host;
+    begin_call(record);
+    uprof_host_close(before);
+    end_call(record);
 }
 
 /* Returns: false if the domain does not run yet, or if another run samples it */
@@ -890,12 +893,12 @@ finish_recordings(Record *record)
 
 /* A daemon that hangs may keep the main thread from noticing that the duration is over. */
 static void
-limit_sampling(const Record *record)
+limit_calls(const Record *record)
 {
     const uint64_t asked_ms = record->settings->session.run->duration_ns / UPROF_NS_PER_MS;
 
-    if (asked_ms > 0 && asked_ms <= UINT32_MAX / 2 && !record->settings->rejoins)
-        uprof_end_watch_limit(record->ends, (unsigned)asked_ms + 2 * OVERDUE_S * 1000);
+    if (asked_ms > 0 && !record->settings->rejoins && !record->settings->wait)
+        uprof_end_watch_limit_calls(record->ends, asked_ms + 2 * OVERDUE_S * 1000);
 }
 
 static void
@@ -909,7 +912,7 @@ sample_domains(Record *record)
         start_recording(record, g_ptr_array_index(record->recordings, i));
     if (record->ends)
         uprof_end_watch_set_patience(record->ends, BUSY_MAIN_MS);
-    limit_sampling(record);
+    limit_calls(record);
     while (check_samplers(record) || may_domains_start(record)) {
         wait_for_event(record);
         run_observer(record);
@@ -929,8 +932,9 @@ static void
 end_sampling(const Record *record)
 {
     UprofEndWatch *ends = record->last_ends ? record->last_ends : record->ends;
+    const bool is_hurried = record->n_signals > 0 || record->last_ends;
 
-    uprof_end_watch_limit(ends, record->n_signals > 0 ? LAST_SAMPLES_MS : 0);
+    uprof_end_watch_limit(ends, is_hurried ? LAST_SAMPLES_MS : 0);
     uprof_workers_stop(record->workers);
     uprof_end_watch_limit(ends, 0);
     if (record->observer->sampled)

@@ -792,8 +792,8 @@ copy_areas(UprofSampler *sampler, const UprofLinks *links, UprofSnapshot *slot)
     const uint64_t start_ns = read_clock(sampler);
 
     uprof_areas_copy(sampler->mem, links, slot);
-    sampler->news_ns =
-        read_clock(sampler) + MAX(NEWS_APART_NS, NEWS_SHARE * (sampler->now_ns - start_ns));
+    const uint64_t end_ns = read_clock(sampler);
+    sampler->news_ns = end_ns + MAX(NEWS_APART_NS, NEWS_SHARE * (end_ns - start_ns));
 }
 
 /*
@@ -809,9 +809,7 @@ copy_new_processes(UprofSampler *sampler, const Shot *shot)
     const UprofLinks *links = get_links(sampler);
     bool any = false;
 
-    if (sampler->now_ns < sampler->news_ns)
-        return false;
-    for (unsigned i = 0; i < shot->n; i++) {
+    for (unsigned i = 0; i < shot->n && sampler->now_ns >= sampler->news_ns; i++) {
         if (!uprof_seen_processes_add(&sampler->seen, links, shot->slots[i]))
             continue;
         any = true;

@@ -117,6 +117,26 @@ stop_in_call(Run *run)
     uprof_end_watch_end_call(run->watch);
 }
 
+/* No signal, but the time for long calls is over. */
+static void
+hang_in_limited_call(Run *run)
+{
+    uprof_end_watch_limit_calls(run->watch, SHORT_MS);
+    uprof_end_watch_begin_call(run->watch, SHORT_MS);
+    hang();
+}
+
+/* The main thread does other things for longer than that. */
+static void
+work_with_limited_calls(Run *run)
+{
+    uprof_end_watch_limit_calls(run->watch, SHORT_MS);
+    g_usleep(20 * SHORT_MS * 1000);
+    uprof_end_watch_begin_call(run->watch, LONG_MS);
+    g_usleep(20 * SHORT_MS * 1000);
+    uprof_end_watch_end_call(run->watch);
+}
+
 static void
 end_call_in_time(Run *run)
 {
@@ -132,6 +152,8 @@ test_call(void)
 {
     g_assert_cmpint(run_alone(hang_in_call), ==, LEFT_IN_CALL);
     g_assert_cmpint(run_alone(end_call_late), ==, LEFT_IN_CALL);
+    g_assert_cmpint(run_alone(hang_in_limited_call), ==, LEFT_IN_CALL);
+    g_assert_cmpint(run_alone(work_with_limited_calls), ==, ENDED);
     g_assert_cmpint(run_alone(stop_in_call), ==, ENDED);
     g_assert_cmpint(run_alone(end_call_in_time), ==, ENDED);
     uprof_end_watch_begin_call(NULL, SHORT_MS);
