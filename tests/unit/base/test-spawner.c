@@ -431,7 +431,8 @@ assert_limit(pid_t process, const char *line, const char *value)
     g_assert_true(g_file_get_contents(path, &text, NULL, NULL));
     const char *found = strstr(text, line);
     g_assert_nonnull(found);
-    g_auto(GStrv) words = g_strsplit_set(g_strstrip(g_strndup(found + strlen(line), 20)), " ", 2);
+    g_autofree char *rest = g_strndup(found + strlen(line), 20);
+    g_auto(GStrv) words = g_strsplit_set(g_strstrip(rest), " ", 2);
     g_assert_cmpstr(words[0], ==, value);
 }
 
