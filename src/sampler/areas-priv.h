@@ -3,9 +3,9 @@
  * areas-priv.h - copies where the files of a process are mapped, after the hold
  *
  * When a process ends, the kernel forgets this. The analysis needs longer than many a process runs,
- * so the sampler follows the kernel's own tree of areas right after the hold. Of the bytes it uses
- * only pointers, and the flag that marks code. The guest may run meanwhile and change the tree, so
- * the analysis must bear any bytes.
+ * so the sampler follows the kernel's own tree of areas right after the hold. The sampler
+ * uses only the pointers and the flag of code in these bytes. The guest may run meanwhile and
+ * change the tree, so the analysis must bear any bytes.
  */
 #pragma once
 

@@ -8,8 +8,6 @@
 #include "uprof/bytes.h"
 #include "uprof/copies.h"
 
-#include <string.h>
-
 enum {
     PENDING_MAX = 64, /* nodes that wait */
     READS_MAX = 256,  /* of nodes, areas and files */
@@ -20,7 +18,7 @@ enum {
     NODE_TYPE = 0xf,
     LEAF = 1,
     GAPPED = 3,
-    ENTRY_MIN = 4096, /* smaller entries are no pointers */
+    ENTRY_MIN = 4096, /* the tree keeps smaller entries for itself */
 };
 
 typedef struct {
@@ -48,13 +46,13 @@ copy_piece(Tree *tree, uint64_t gva, size_t len)
     return NULL;
 }
 
-static bool
-copy_word(Tree *tree, uint64_t gva, uint64_t *word)
+/* Returns: the word; 0 if it cannot be copied */
+static uint64_t
+copy_word(Tree *tree, uint64_t gva)
 {
-    const uint8_t *bytes = copy_piece(tree, gva, sizeof(*word));
+    const uint8_t *bytes = copy_piece(tree, gva, sizeof(uint64_t));
 
-    *word = bytes ? uprof_read_le64(bytes) : 0;
-    return bytes != NULL;
+    return bytes ? uprof_read_le64(bytes) : 0;
 }
 
 static void
@@ -173,7 +171,7 @@ void
 uprof_areas_copy(UprofMem *mem, const UprofLinks *links, UprofSnapshot *snapshot)
 {
     Tree tree = { .mem = mem, .links = links, .offsets = &links->areas, .regs = snapshot->regs };
-    uint64_t memory, root = 0, word;
+    uint64_t memory, words[G_N_ELEMENTS(links->areas.mm_words)] = { 0 };
 
     if (!find_memory(links, snapshot, &memory))
         return;
@@ -182,8 +180,8 @@ uprof_areas_copy(UprofMem *mem, const UprofLinks *links, UprofSnapshot *snapshot
     uprof_copies_begin(&tree.copies, snapshot);
     for (unsigned i = 0; i < G_N_ELEMENTS(links->areas.mm_words); i++)
         if (links->areas.mm_words[i] != 0)
-            copy_word(&tree, memory + links->areas.mm_words[i], i == 0 ? &root : &word);
-    if (root != 0)
-        copy_tree(&tree, root);
+            words[i] = copy_word(&tree, memory + links->areas.mm_words[i]);
+    if (words[0] != 0)
+        copy_tree(&tree, words[0]);
     uprof_copies_end(&tree.copies);
 }
